@@ -1,0 +1,1 @@
+"""Recordings to waveforms and features."""

@@ -1,0 +1,201 @@
+"""Recordings in and out: any file that libsndfile reads becomes mono float32 at one rate."""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import soundfile
+import soxr
+
+from myxtts.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+MISSING = "missing recording"
+UNREADABLE = "unreadable recording"
+EMPTY = "empty recording"
+TRUNCATED = "truncated recording"
+NOT_A_NUMBER = "not-a-number samples"
+SILENT = "silent recording"
+TOO_SHORT = "too short"
+
+SILENCE_PEAK = 10.0 ** (-60.0 / 20.0)
+MIN_SAMPLES = 1024  # one analysis window
+# Programs that write to a pipe cannot know the length and promise (almost) the largest there is.
+_UNKNOWN_DATA_BYTES = 0x7FFFF000
+_LARGEST_OGG_PAGE = 65307
+
+
+class AudioError(UserError):
+    """One recording that cannot be used: `path`, a short `reason` to count by, and what to do."""
+
+    def __init__(self, path: str | os.PathLike, reason: str, detail: str):
+        # All arguments reach Exception, so that the error survives the way back from a worker.
+        super().__init__(path, reason, detail)
+        self.path = Path(path)
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class AudioInfo:
+    """What a recording's header says."""
+
+    sample_rate: int
+    channels: int
+    frames: int
+
+    @property
+    def seconds(self) -> float:
+        return self.frames / self.sample_rate
+
+
+def read_info(path: str | os.PathLike) -> AudioInfo:
+    """Read a recording's header, without decoding it."""
+    with _open(path) as sound:
+        return AudioInfo(sound.samplerate, sound.channels, sound.frames)
+
+
+def read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
+    """Decode a recording, average its channels and resample it: float32 [samples]."""
+    with _open(path) as sound:
+        samples, source_rate = _decode(sound, path), sound.samplerate
+    # Only float formats can hold NaN, but checking costs 1 % of decoding: check them all.
+    if not np.isfinite(samples).all():
+        raise AudioError(
+            path, NOT_A_NUMBER, "it holds NaN or infinite values; export it anew from its source"
+        )
+    if samples.ndim == 2:
+        samples = samples.mean(axis=1)
+    return _resample(samples, source_rate, sample_rate, path)
+
+
+def resampled_length(frames: int, from_rate: int, to_rate: int) -> int:
+    """Predict how many samples `read_audio` returns: the exact ratio, halves rounded up."""
+    return (2 * frames * to_rate + from_rate) // (2 * from_rate)
+
+
+def check_audible(
+    samples: np.ndarray, path: str | os.PathLike, min_samples: int = MIN_SAMPLES
+) -> None:
+    """Raise where there is nothing to learn from: shorter than a window, or below -60 dBFS."""
+    if len(samples) < min_samples:
+        raise AudioError(
+            path, TOO_SHORT, f"{len(samples)} samples, at least {min_samples} are needed; remove it"
+        )
+    if max(samples.max(), -samples.min()) < SILENCE_PEAK:
+        raise AudioError(path, SILENT, "no sample is louder than -60 dBFS; record it again")
+
+
+def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+    """Write mono 16-bit PCM; a temporary name and a rename keep half a file from being seen."""
+    path = Path(path)
+    pcm = _to_pcm16(np.asarray(samples), path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        soundfile.write(str(temporary), pcm, sample_rate, subtype="PCM_16", format="WAV")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _open(path: str | os.PathLike) -> soundfile.SoundFile:
+    """Open a recording that exists, is whole as far as its format tells, and has samples."""
+    try:
+        size = os.stat(path).st_size
+        with open(path, "rb") as file:
+            missing_end = _missing_end(file, size)
+    except FileNotFoundError:
+        raise AudioError(path, MISSING, "no such file; check the metadata's paths") from None
+    except OSError as error:
+        raise AudioError(path, UNREADABLE, f"{error.strerror}; check the file") from error
+    if size == 0:
+        raise AudioError(path, EMPTY, "the file has no bytes; copy it again")
+    if missing_end:
+        raise AudioError(path, TRUNCATED, f"{missing_end}; copy it again")
+    try:
+        sound = soundfile.SoundFile(os.fspath(path))
+    except (soundfile.LibsndfileError, TypeError) as error:
+        # TypeError: a name ending in .raw, for which libsndfile wants the format from us.
+        detail = f"libsndfile cannot open it ({error}); convert it to WAV or FLAC"
+        raise AudioError(path, UNREADABLE, detail) from error
+    if sound.frames <= 0:
+        sound.close()
+        raise AudioError(path, EMPTY, "the file holds a header and no samples; copy it again")
+    return sound
+
+
+def _missing_end(file: BinaryIO, size: int) -> str:
+    """Say what shows that a WAV or Ogg file was cut off, or nothing: libsndfile plays the rest."""
+    magic = file.read(12)
+    if magic[:4] == b"RIFF" and magic[8:] == b"WAVE":
+        return _missing_end_of_wav(file, size)
+    if magic[:4] == b"OggS":
+        return _missing_end_of_ogg(file, size)
+    return ""
+
+
+def _missing_end_of_wav(file: BinaryIO, size: int) -> str:
+    while len(chunk := file.read(8)) == 8:
+        chunk_bytes = int.from_bytes(chunk[4:], "little")
+        if chunk[:4] == b"data":
+            promised = file.tell() + chunk_bytes
+            is_cut = chunk_bytes < _UNKNOWN_DATA_BYTES and promised > size
+            return f"its header promises {promised} bytes, there are {size}" if is_cut else ""
+        file.seek(chunk_bytes + chunk_bytes % 2, os.SEEK_CUR)
+    return ""
+
+
+def _missing_end_of_ogg(file: BinaryIO, size: int) -> str:
+    """Find the last page: it must be whole, and flagged as the end of the stream."""
+    file.seek(max(0, size - _LARGEST_OGG_PAGE))
+    tail = file.read()
+    page = tail[max(0, tail.rfind(b"OggS")) :]
+    if len(page) < 27 or len(page) < 27 + page[26] + sum(page[27 : 27 + page[26]]):
+        return "its last page is incomplete"
+    return "" if page[5] & 4 else "its last page does not end the stream"
+
+
+def _decode(sound: soundfile.SoundFile, path: str | os.PathLike) -> np.ndarray:
+    promised = sound.frames
+    try:
+        samples = sound.read(dtype="float32")
+    except soundfile.LibsndfileError as error:
+        detail = f"decoding fails ({error}); copy it again"
+        raise AudioError(path, UNREADABLE, detail) from error
+    if len(samples) < promised:
+        detail = f"its header promises {promised} samples, there are {len(samples)}; copy it again"
+        raise AudioError(path, TRUNCATED, detail)
+    return samples
+
+
+def _resample(
+    samples: np.ndarray, from_rate: int, to_rate: int, path: str | os.PathLike
+) -> np.ndarray:
+    if from_rate == to_rate:
+        return samples
+    length = resampled_length(len(samples), from_rate, to_rate)
+    if length == 0:
+        raise AudioError(path, TOO_SHORT, f"nothing is left of it at {to_rate} Hz; remove it")
+    resampled = soxr.resample(samples, from_rate, to_rate, quality="HQ")
+    if len(resampled) < length:
+        return np.pad(resampled, (0, length - len(resampled)))
+    return resampled[:length]
+
+
+def _to_pcm16(samples: np.ndarray, path: Path) -> np.ndarray:
+    if not np.isfinite(samples).all():
+        raise AudioError(path, NOT_A_NUMBER, "refusing to write NaN or infinite samples as audio")
+    scaled = np.round(samples * 32768.0)
+    pcm = np.clip(scaled, -32768, 32767)
+    clipped = np.count_nonzero(np.abs(scaled - pcm) > 1)  # +1.0 itself is one step too many
+    if clipped:
+        logger.warning("%s: %d of %d samples were clipped", path, clipped, len(samples))
+    return pcm.astype(np.int16)

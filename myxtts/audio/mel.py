@@ -1,0 +1,212 @@
+"""The log-mel spectrogram and the frame energy, defined once, in NumPy and in the graph.
+
+Frames of `n_fft` samples every `hop_length`, after reflecting (n_fft - hop_length) / 2 samples at
+both ends; a periodic Hann window; magnitude sqrt(re² + im² + 1e-9); Slaney mel filters; natural
+logarithm, clamped at `floor`. The energy of a frame is the L2 norm of its magnitude over all
+`n_fft` bins, which by Parseval is sqrt(n_fft * sum of the squared windowed samples).
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import scipy.fft
+
+from myxtts.config.audio_spec import AudioSpec
+
+_POWER_FLOOR = 1e-9
+# 64 frames and their spectra are about half a megabyte, which stays in a core's L2 cache.
+_BLOCK_FRAMES = 64
+
+
+def num_frames(samples: int, spec: AudioSpec) -> int:
+    """Count the frames of a signal of so many samples."""
+    padded = samples + 2 * edge_padding(spec)
+    return max(0, (padded - spec.n_fft) // spec.hop_length + 1) if samples > 0 else 0
+
+
+def log_mel(samples: np.ndarray, spec: AudioSpec) -> np.ndarray:
+    """Return the log-mel spectrogram, float32 [frames, n_mels]."""
+    return _analyse(samples, spec, energy=None)
+
+
+def mel_and_energy(samples: np.ndarray, spec: AudioSpec) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-mel [frames, n_mels] and the energy [frames], from one pass."""
+    energy = np.empty(num_frames(len(samples), spec), np.float32)
+    return _analyse(samples, spec, energy), energy
+
+
+def log_mel_tf(samples, spec: AudioSpec, lengths=None):
+    """Return log-mels [batch, frames, n_mels] of padded signals, and the frame counts [batch]."""
+    frames, counts = _windowed_frames_tf(samples, spec, lengths)
+    return _log_mel_of_frames_tf(frames, counts, spec), counts
+
+
+def mel_and_energy_tf(samples, spec: AudioSpec, lengths=None):
+    """Return log-mels [batch, frames, n_mels], energies [batch, frames], frame counts [batch].
+
+    `lengths` [batch] are the true lengths of `samples` [batch, samples]. Each row equals what its
+    signal gives without padding; frames past its own count are zero.
+    """
+    import tensorflow as tf
+
+    frames, counts = _windowed_frames_tf(samples, spec, lengths)
+    energy = tf.sqrt(float(spec.n_fft) * tf.reduce_sum(tf.square(frames), axis=-1))
+    return _log_mel_of_frames_tf(frames, counts, spec), mask_frames_tf(energy, counts), counts
+
+
+@lru_cache(maxsize=8)
+def mel_filterbank(spec: AudioSpec) -> np.ndarray:
+    """Return Slaney's triangular filters of equal area, float32 [n_mels, n_fft // 2 + 1]."""
+    limits = _hz_to_mel(np.array([spec.fmin, spec.fmax]))
+    edges = _mel_to_hz(np.linspace(limits[0], limits[1], spec.n_mels + 2))
+    lower, centre, upper = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+    bins = np.arange(spec.n_fft // 2 + 1) * (spec.sample_rate / spec.n_fft)
+    triangles = np.minimum((bins - lower) / (centre - lower), (upper - bins) / (upper - centre))
+    filters = np.maximum(triangles, 0.0) * (2.0 / (upper - lower))
+    return _read_only(filters)
+
+
+def edge_padding(spec: AudioSpec) -> int:
+    """Return how many samples are reflected at each end."""
+    return (spec.n_fft - spec.hop_length) // 2
+
+
+def reflect_tf(samples, lengths, padding: int):
+    """Reflect each row of [batch, samples] at its own end: [batch, samples + 2 * padding].
+
+    Equals `np.pad(row[:length], padding, "reflect")`; what follows in a shorter row is arbitrary.
+    """
+    import tensorflow as tf
+
+    # Only the two ends are gathered: a gather of every sample would cost as much as the FFT.
+    offsets = tf.range(padding)[None, :]
+    head = _folded_gather_tf(samples, lengths, offsets - padding)
+    tail = _folded_gather_tf(samples, lengths, offsets + lengths[:, None])
+    padded = tf.concat([head, samples, tf.zeros_like(tail)], axis=1)
+    columns = offsets + lengths[:, None] + padding
+    rows = tf.broadcast_to(tf.range(tf.shape(samples)[0])[:, None], tf.shape(columns))
+    return tf.tensor_scatter_nd_update(padded, tf.stack([rows, columns], axis=-1), tail)
+
+
+def _folded_gather_tf(samples, lengths, positions):
+    """Gather [batch, n] samples at positions that are folded back into each row's length."""
+    import tensorflow as tf
+
+    last = tf.maximum(lengths[:, None] - 1, 0)
+    folded = tf.math.floormod(positions, tf.maximum(2 * last, 1))
+    return tf.gather(samples, tf.minimum(folded, 2 * last - folded), batch_dims=1)
+
+
+def mask_frames_tf(values, counts):
+    """Set [batch, frames] or [batch, frames, mels] to zero from each row's count on."""
+    import tensorflow as tf
+
+    mask = tf.range(tf.shape(values)[1])[None, :] < counts[:, None]
+    mask = mask[..., None] if values.shape.rank == 3 else mask
+    return tf.where(mask, values, tf.zeros((), values.dtype))
+
+
+def num_frames_tf(lengths, spec: AudioSpec):
+    """Count frames as `num_frames` does, for a tensor of lengths."""
+    import tensorflow as tf
+
+    padded = lengths + 2 * edge_padding(spec)
+    counts = tf.maximum((padded - spec.n_fft) // spec.hop_length + 1, 0)
+    return tf.where(lengths > 0, counts, 0)
+
+
+def _analyse(samples: np.ndarray, spec: AudioSpec, energy: np.ndarray | None) -> np.ndarray:
+    """Compute the log-mel block by block, and fill `energy` on the way where it is given."""
+    count = num_frames(len(samples), spec)
+    mel = np.empty((count, spec.n_mels), np.float32)
+    if count == 0:
+        return mel
+    padded = np.pad(np.asarray(samples, np.float32), edge_padding(spec), mode="reflect")
+    frames = np.lib.stride_tricks.sliding_window_view(padded, spec.n_fft)[:: spec.hop_length]
+    window, filters = _window(spec), _transposed_filters(spec)
+    windowed = np.empty((_BLOCK_FRAMES, spec.n_fft), np.float32)
+    magnitude = np.empty((_BLOCK_FRAMES, len(filters)), np.float32)
+    for start in range(0, count, _BLOCK_FRAMES):
+        rows = slice(start, min(start + _BLOCK_FRAMES, count))
+        size = rows.stop - start
+        block = windowed[:size]
+        np.multiply(frames[rows], window, out=block)
+        if energy is not None:
+            np.vecdot(block, block, out=energy[rows])
+        spectrum = scipy.fft.rfft(block, axis=1, overwrite_x=True)
+        _magnitude(spectrum[:, : len(filters)], out=magnitude[:size])
+        np.matmul(magnitude[:size], filters, out=mel[rows])
+    if energy is not None:
+        np.sqrt(np.multiply(energy, np.float32(spec.n_fft), out=energy), out=energy)
+    np.maximum(mel, np.float32(spec.floor), out=mel)
+    return np.log(mel, out=mel)
+
+
+def _magnitude(spectrum: np.ndarray, out: np.ndarray) -> None:
+    # abs() of complex64 is vectorised; squaring the two parts through strided views is not.
+    np.abs(spectrum, out=out)
+    np.multiply(out, out, out=out)
+    np.add(out, np.float32(_POWER_FLOOR), out=out)
+    np.sqrt(out, out=out)
+
+
+def _windowed_frames_tf(samples, spec: AudioSpec, lengths):
+    import tensorflow as tf
+
+    samples = tf.cast(samples, tf.float32)
+    if lengths is None:
+        lengths = tf.repeat(tf.shape(samples)[1], tf.shape(samples)[0])
+    lengths = tf.cast(lengths, tf.int32)
+    padded = reflect_tf(samples, lengths, edge_padding(spec))
+    frames = tf.signal.frame(padded, spec.n_fft, spec.hop_length)
+    return frames * _window(spec), num_frames_tf(lengths, spec)
+
+
+def _log_mel_of_frames_tf(frames, counts, spec: AudioSpec):
+    import tensorflow as tf
+
+    filters = _transposed_filters(spec)
+    spectrum = tf.signal.rfft(frames)[..., : len(filters)]
+    power = tf.square(tf.math.real(spectrum)) + tf.square(tf.math.imag(spectrum))
+    mel = tf.matmul(tf.sqrt(power + _POWER_FLOOR), filters)
+    return mask_frames_tf(tf.math.log(tf.maximum(mel, spec.floor)), counts)
+
+
+@lru_cache(maxsize=8)
+def _window(spec: AudioSpec) -> np.ndarray:
+    """Return the periodic Hann window, centred in `n_fft` samples where it is shorter."""
+    phase = 2.0 * np.pi * np.arange(spec.win_length) / spec.win_length
+    missing = spec.n_fft - spec.win_length
+    return _read_only(np.pad(0.5 - 0.5 * np.cos(phase), (missing // 2, missing - missing // 2)))
+
+
+@lru_cache(maxsize=8)
+def _transposed_filters(spec: AudioSpec) -> np.ndarray:
+    """Return the filters as [bins, n_mels], without the bins above `fmax`, where all are zero."""
+    filters = mel_filterbank(spec)
+    used = int(np.flatnonzero(filters.any(axis=0))[-1]) + 1
+    return _read_only(np.ascontiguousarray(filters[:, :used].T))
+
+
+def _read_only(values: np.ndarray) -> np.ndarray:
+    """Return float32 that a caller cannot change, for it is shared through a cache."""
+    values = values.astype(np.float32)
+    values.flags.writeable = False
+    return values
+
+
+# Slaney's mel scale: linear up to 1000 Hz (mel 15), logarithmic above.
+_HZ_PER_MEL = 200.0 / 3.0
+_BREAK_HZ = 1000.0
+_BREAK_MEL = _BREAK_HZ / _HZ_PER_MEL
+_MELS_PER_LOG = 27.0 / np.log(6.4)
+
+
+def _hz_to_mel(hz: np.ndarray) -> np.ndarray:
+    above = _BREAK_MEL + _MELS_PER_LOG * np.log(np.maximum(hz, _BREAK_HZ) / _BREAK_HZ)
+    return np.where(hz < _BREAK_HZ, hz / _HZ_PER_MEL, above)
+
+
+def _mel_to_hz(mel: np.ndarray) -> np.ndarray:
+    above = _BREAK_HZ * np.exp((np.maximum(mel, _BREAK_MEL) - _BREAK_MEL) / _MELS_PER_LOG)
+    return np.where(mel < _BREAK_MEL, mel * _HZ_PER_MEL, above)

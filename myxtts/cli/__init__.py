@@ -1,0 +1,1 @@
+"""The `myxtts` command: one small file per verb."""

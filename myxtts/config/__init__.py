@@ -1,0 +1,1 @@
+"""Typed settings: dataclasses, YAML, flags and presets."""

@@ -1,0 +1,270 @@
+"""Every setting, with its one default, its meaning and its limits, in three checked sections."""
+
+import dataclasses
+from dataclasses import Field, dataclass
+from typing import Any
+
+from myxtts.config.audio_spec import AudioSpec
+from myxtts.config.fields import ConfigError, Section, option, section, unknown_setting
+
+__all__ = [
+    "ALIASES",
+    "SECTIONS",
+    "SETTINGS",
+    "AudioSpec",
+    "ConfigError",
+    "DataConfig",
+    "ModelConfig",
+    "TrainingConfig",
+    "XTTSConfig",
+]
+
+_SPEC = AudioSpec()
+_XLA = "training.enable_xla_compilation"
+
+
+@section("data", data_path="dataset_path", enhanced_gpu_prefetch="prefetch_to_gpu")
+@dataclass
+class DataConfig(Section):
+    """Where the corpus lies, how it becomes features, and how features become batches."""
+
+    # The corpus
+    dataset_path: str = option("./data/ljspeech", "the corpus")
+    val_dataset_path: str = option("", "a separate corpus for validation")
+    metadata_train_file: str = option("", "metadata of the training utterances")
+    metadata_eval_file: str = option("", "metadata of the validation utterances")
+    wavs_train_dir: str = option("", "recordings of the training utterances")
+    wavs_eval_dir: str = option("", "recordings of the validation utterances")
+    language: str = option("en", "language of utterances whose metadata name none")
+    speaker_pattern: str = option("", "regular expression that finds the speaker in an id")
+    val_fraction: float = option(
+        0.02, "share of utterances for validation where the corpus has no split", low=0.0, high=0.5
+    )
+    max_rejected: float = option(
+        0.25, "share of a corpus that may be dropped before that is an error", low=0.0, high=1.0
+    )
+    max_mel_frames: int = option(1600, "longer recordings are dropped and counted", low=1)
+    max_text_length: int = option(600, "longer texts are dropped and counted", low=1)
+    min_seconds: float = option(0.1, "shorter recordings are dropped and counted", low=0.0)
+
+    # Features
+    sample_rate: int = option(_SPEC.sample_rate, "samples per second of the features", low=1)
+    n_fft: int = option(_SPEC.n_fft, "samples per Fourier transform", low=2)
+    hop_length: int = option(_SPEC.hop_length, "samples between two frames", low=1)
+    win_length: int = option(_SPEC.win_length, "samples under the window", low=2)
+    n_mels: int = option(_SPEC.n_mels, "mel bands", low=1)
+    fmin: float = option(_SPEC.fmin, "lowest frequency of the mel bands, Hz", low=0.0)
+    fmax: float = option(_SPEC.fmax, "highest frequency of the mel bands, Hz", low=1.0)
+    mel_floor: float = option(_SPEC.floor, "least magnitude before the logarithm", low=1e-12)
+    trim_silence: bool = option(False, "cut silence at both ends of a recording")
+    trim_top_db: float = option(40.0, "this far below the peak is silence, dB", low=1.0)
+    loudness_lufs: float | None = option(
+        None, "bring every recording to this loudness, LUFS (null: leave it)", low=-70.0, high=0.0
+    )
+    with_pitch: bool = option(True, "compute and store the pitch of every frame")
+    pitch_fmin: float = option(65.0, "lowest pitch that is looked for, Hz", low=1.0)
+    pitch_fmax: float = option(600.0, "highest pitch that is looked for, Hz", low=1.0)
+    text_units: str = option(
+        "characters", "what a token stands for", choices=("characters", "phonemes")
+    )
+
+    # The cache
+    preprocessing_mode: str = option(
+        "auto",
+        "precompute: all features before the first step; runtime: none on disk; auto: as fits",
+        choices=("auto", "precompute", "runtime"),
+    )
+    cache_dir: str = option("", "where features are stored, if not beside the corpus")
+    cache_budget_gb: float = option(0.0, "disk that features may take, GB (0: no limit)", low=0.0)
+    cache_dtype: str = option(
+        "float16", "type of the stored features", choices=("float16", "float32")
+    )
+    cache_verification: bool = option(True, "check what is read from the cache by its checksums")
+    auto_rebuild_token_cache: bool = option(True, "remake tokens that are missing or damaged")
+    auto_rebuild_mel_cache: bool = option(True, "remake features that are missing or damaged")
+    enable_memory_mapping: bool = option(True, "map the cache instead of reading its files")
+    memory_cache: bool = option(False, "read the whole cache into RAM on opening (network disks)")
+
+    # Batches
+    batch_size: int = option(32, "utterances per batch", low=1)
+    max_frames_per_batch: int = option(0, "mel frames per batch (0: no limit)", low=0)
+    pad_to_multiple: int = option(32, "padded lengths are multiples of this", low=1)
+    balance_speakers: bool = option(False, "draw every speaker equally often")
+    shuffle_buffer_multiplier: int = option(
+        10, "size of the pools that are sorted by length, in fives of batches", low=1
+    )
+    num_workers: int = option(8, "parallel workers, never more than the cores there are", low=1)
+    prefetch_buffer_size: int = option(4, "batches that are prepared ahead", low=1)
+    use_tf_native_loading: bool = option(True, "gather batches in the TensorFlow graph")
+    prefetch_to_gpu: bool = option(True, "move batches to the GPU ahead of their step")
+    optimize_cpu_gpu_overlap: bool = option(True, "prepare batches while a step computes")
+
+    # The device
+    mixed_precision: bool | None = option(
+        None, "compute in half precision (null: where there is a GPU)"
+    )
+    enable_xla: bool | None = option(None, f"old name of {_XLA}", same_as=_XLA)
+
+    profiler: Any = option(None, "object that is told of cache hits and timings", stored=False)
+
+    @property
+    def audio_spec(self) -> AudioSpec:
+        """The numbers that define the log-mel, in one piece."""
+        names = {f.name: "mel_floor" if f.name == "floor" else f.name for f in _spec_fields()}
+        return AudioSpec(**{name: getattr(self, own) for name, own in names.items()})
+
+    def check(self) -> None:
+        """Raise ConfigError where two values do not fit each other."""
+        nyquist = self.sample_rate / 2
+        seconds = self.max_mel_frames * self.hop_length / self.sample_rate
+        _require(self, self.dataset_path != "", "{dataset_path} is empty: name the corpus")
+        _require(self, self.win_length <= self.n_fft, "{win_length} is more than {n_fft}")
+        _require(self, self.hop_length <= self.win_length, "{hop_length} is more than {win_length}")
+        _require(self, self.fmin < self.fmax, "{fmin} is not below {fmax}")
+        _require(self, self.fmax <= nyquist, "{fmax} is above half of {sample_rate}")
+        _require(self, self.pitch_fmin < self.pitch_fmax, "{pitch_fmin} is not below {pitch_fmax}")
+        _require(self, self.pitch_fmax <= nyquist, "{pitch_fmax} is above half of {sample_rate}")
+        _require(
+            self,
+            self.min_seconds < seconds,
+            f"{{min_seconds}} leaves nothing below {{max_mel_frames}}, which is {seconds:.2f} s",
+        )
+
+
+@section("model")
+@dataclass
+class ModelConfig(Section):
+    """The model."""
+
+    model_size: str = option(
+        "small", "preset that sets what is not set", choices=("tiny", "small", "normal", "big")
+    )
+
+
+@section("training")
+@dataclass
+class TrainingConfig(Section):
+    """How long, from which seed, and how TensorFlow runs it."""
+
+    epochs: int = option(1000, "passes over the corpus", low=1)
+    seed: int = option(42, "what every random choice derives from", low=0, high=2**32 - 1)
+    enable_graph_mode: bool = option(True, "run steps as compiled graphs (false: eagerly)")
+    enable_xla_compilation: bool | None = option(
+        None, "compile graphs with XLA (null: where there is a GPU)"
+    )
+    enable_eager_debug: bool = option(False, "run everything eagerly, to step through it")
+
+
+SECTIONS: dict[str, type[Section]] = {
+    cls.section: cls for cls in (DataConfig, ModelConfig, TrainingConfig)
+}
+
+
+def _declared() -> dict[str, Field]:
+    return {
+        f"{name}.{spec.name}": spec
+        for name, cls in SECTIONS.items()
+        for spec in dataclasses.fields(cls)
+    }
+
+
+# Everything that a file, a flag or the environment may set, by its path.
+SETTINGS: dict[str, Field] = {
+    path: spec
+    for path, spec in _declared().items()
+    if spec.metadata["stored"] and not spec.metadata["same_as"]
+}
+# A second name, by its path, and the path that it stands for.
+ALIASES: dict[str, str] = {
+    f"{name}.{alias}": f"{name}.{known}"
+    for name, cls in SECTIONS.items()
+    for alias, known in cls.aliases.items()
+} | {
+    path: spec.metadata["same_as"] for path, spec in _declared().items() if spec.metadata["same_as"]
+}
+
+
+@dataclass(init=False)
+class XTTSConfig:
+    """All sections; any field of any section may also be given as a keyword of its own."""
+
+    data: DataConfig
+    model: ModelConfig
+    training: TrainingConfig
+
+    def __init__(
+        self,
+        *,
+        data: DataConfig | None = None,
+        model: ModelConfig | None = None,
+        training: TrainingConfig | None = None,
+        **flat: Any,
+    ) -> None:
+        given = {"data": data, "model": model, "training": training}
+        values = _by_section(flat)
+        for name, cls in SECTIONS.items():
+            setattr(self, name, _build(cls, given[name], values[name]))
+        self._xla: bool | None = None
+        self.check()
+
+    def check(self) -> None:
+        """Raise ConfigError where values do not fit; call it after changing several of them."""
+        for name in SECTIONS:
+            getattr(self, name).check()
+        self._settle_xla()
+
+    def _settle_xla(self) -> None:
+        """Give the switch that has two names one value: that of whichever was changed."""
+        named = (self.data.enable_xla, self.training.enable_xla_compilation)
+        changed = {value for value in named if value != self._xla}
+        if len(changed) > 1:
+            raise ConfigError(
+                f"data.enable_xla is {named[0]} and {_XLA} is {named[1]}: they are one switch "
+                f"under two names; set only {_XLA}"
+            )
+        if changed:
+            (self._xla,) = changed
+            self.data.enable_xla = self.training.enable_xla_compilation = self._xla
+
+
+def _spec_fields() -> tuple[Field, ...]:
+    return dataclasses.fields(AudioSpec)
+
+
+def _require(config: Section, holds: bool, complaint: str) -> None:
+    """Raise `complaint` unless it holds; a {name} in it becomes the setting and its value."""
+    if not holds:
+        named = {
+            spec.name: f"{config.section}.{spec.name} ({getattr(config, spec.name)})"
+            for spec in dataclasses.fields(config)
+        }
+        raise ConfigError(complaint.format(**named))
+
+
+def _by_section(flat: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sort flat keywords by the section that owns them."""
+    values: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    paths = [*_declared(), *ALIASES]
+    for name, value in flat.items():
+        owners = {path.split(".")[0] for path in paths if path.endswith(f".{name}")}
+        if not owners:
+            raise unknown_setting(name, paths, "among the keywords of XTTSConfig")
+        if len(owners) > 1:
+            raise ConfigError(f"{name!r} belongs to {' and '.join(sorted(owners))}: give a section")
+        values[owners.pop()][name] = value
+    return values
+
+
+def _build(cls: type[Section], given: Section | None, values: dict[str, Any]) -> Section:
+    """Return a section of its own: later changes to `given` do not reach it, nor back."""
+    if given is None:
+        return cls(**values)
+    if not isinstance(given, cls):
+        raise ConfigError(f"{cls.section} must be a {cls.__name__}, got {given!r}")
+    named = {cls.aliases.get(name, name) for name in values}
+    kept = {
+        spec.name: getattr(given, spec.name)
+        for spec in dataclasses.fields(cls)
+        if spec.name not in named
+    }
+    return cls(**kept, **values)

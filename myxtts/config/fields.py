@@ -1,0 +1,190 @@
+"""Fields that check themselves: the type by annotation, choices and range by metadata."""
+
+import difflib
+import functools
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import Field, field, fields
+from types import NoneType
+from typing import Any, ClassVar, get_args
+
+from myxtts.errors import UserError
+
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+_NOTHING = frozenset({"none", "null", "auto", "off", "~"})
+
+
+class ConfigError(UserError, ValueError):
+    """A setting that cannot be: the message names it, its value and what is allowed."""
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[str, ...] = (),
+    low: float | None = None,
+    high: float | None = None,
+    same_as: str = "",
+    stored: bool = True,
+) -> Any:
+    """Declare a field: `same_as` marks an old name, `stored=False` what no file can hold."""
+    metadata = {
+        "help": help,
+        "choices": choices,
+        "low": low,
+        "high": high,
+        "same_as": same_as,
+        "stored": stored,
+    }
+    return field(default=default, compare=stored, repr=stored, metadata=metadata)
+
+
+class Section:
+    """A group of settings, each checked whenever it is set, and their relations when built."""
+
+    section: ClassVar[str] = ""
+    aliases: ClassVar[dict[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = self.aliases.get(name, name)
+        spec = type(self).__dataclass_fields__.get(known)
+        if spec is None:
+            raise unknown_setting(name, [f.name for f in fields(self)], f"in {self.section}")
+        object.__setattr__(self, known, coerce(f"{self.section}.{known}", spec, value))
+
+    def check(self) -> None:
+        """Raise ConfigError where two values do not fit each other."""
+
+
+def section(name: str, **aliases: str) -> Callable[[type], type]:
+    """Name a dataclass of settings, and let it take and show some fields under a second name."""
+
+    def decorate(cls: type) -> type:
+        cls.section, cls.aliases = name, aliases
+        cls.__init__ = _taking_aliases(cls.__init__)
+        for alias, known in aliases.items():
+            setattr(cls, alias, property(operator.attrgetter(known)))
+        return cls
+
+    return decorate
+
+
+def _taking_aliases(init: Callable) -> Callable:
+    @functools.wraps(init)
+    def __init__(self, *args, **given):
+        values: dict[str, Any] = {}
+        for name, value in given.items():
+            known = self.aliases.get(name, name)
+            if known not in type(self).__dataclass_fields__:
+                raise unknown_setting(name, type(self).__dataclass_fields__, f"in {self.section}")
+            if known in values and values[known] != value:
+                names = " and ".join(n for n in given if self.aliases.get(n, n) == known)
+                raise ConfigError(
+                    f"{self.section}: {names} are one switch under two names, but were given as "
+                    f"{values[known]!r} and {value!r}; give only {known}"
+                )
+            values[known] = value
+        init(self, *args, **values)
+
+    return __init__
+
+
+def unknown_setting(name: str, known: Iterable[str], where: str) -> ConfigError:
+    """Return the error for a name that nothing knows, with the nearest name (or path) that is."""
+    by_name = {path.rpartition(".")[2]: path for path in known}
+    close = difflib.get_close_matches(name.rpartition(".")[2].lower(), by_name, 1, 0.5)
+    hint = (
+        f"did you mean {by_name[close[0]]!r}?"
+        if close
+        else "`myxtts config show` lists every setting"
+    )
+    return ConfigError(f"unknown setting {name!r} {where}: {hint}")
+
+
+def coerce(path: str, spec: Field, value: Any, *, text: bool = False) -> Any:
+    """Return `value` as its field's type; `text` allows the words that files and shells write."""
+    kind, is_optional = _kind(spec)
+    if kind is Any:
+        return value
+    if is_optional and (value is None or (text and _means_nothing(kind, value))):
+        return None
+    convert, noun = _CONVERTERS[kind]
+    try:
+        converted = convert(value, text)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"{path} must be {noun}, got {value!r}") from None
+    _check_range(path, spec, converted)
+    return converted
+
+
+def _kind(spec: Field) -> tuple[Any, bool]:
+    if spec.type is Any or isinstance(spec.type, type):
+        return spec.type, False
+    (kind,) = (t for t in get_args(spec.type) if t is not NoneType)
+    return kind, True
+
+
+def _means_nothing(kind: type, value: Any) -> bool:
+    """Say whether a word leaves a setting open; of a switch, "off" says no more than false."""
+    word = str(value).lower()
+    return word in _NOTHING and not (kind is bool and word in _WORDS)
+
+
+def _to_bool(value: Any, text: bool) -> bool:
+    if isinstance(value, bool):
+        return value
+    if text and str(value).lower() in _WORDS:
+        return _WORDS[str(value).lower()]
+    raise TypeError
+
+
+def _to_int(value: Any, text: bool) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, str):
+        value = float(value) if set(value) & set(".eE") else int(value)
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise ValueError
+        return int(value)
+    return operator.index(value)
+
+
+def _to_float(value: Any, text: bool) -> float:
+    if isinstance(value, bool) or not math.isfinite(float(value)):
+        raise TypeError
+    return float(value)
+
+
+def _to_str(value: Any, text: bool) -> str:
+    value = "" if value is None else os.fspath(value)
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+_CONVERTERS: dict[type, tuple[Callable[[Any, bool], Any], str]] = {
+    bool: (_to_bool, "true or false"),
+    int: (_to_int, "a whole number"),
+    float: (_to_float, "a finite number"),
+    str: (_to_str, "text (in quotes, if it looks like something else)"),
+}
+
+
+def _check_range(path: str, spec: Field, value: Any) -> None:
+    choices, low, high = (spec.metadata[key] for key in ("choices", "low", "high"))
+    if choices and value not in choices:
+        raise ConfigError(f"{path} must be one of {', '.join(choices)}; got {value!r}")
+    if low is not None and value < low:
+        raise ConfigError(f"{path} must be at least {low}, got {value!r}")
+    if high is not None and value > high:
+        raise ConfigError(f"{path} must be at most {high}, got {value!r}")

@@ -1,0 +1,158 @@
+"""The one table from command-line flag to setting, for every command and root script."""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import Field, dataclass
+from typing import Any, NamedTuple
+
+from myxtts.config.config import SETTINGS
+from myxtts.config.fields import ConfigError, coerce
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Names that set one field: to the value that follows, to true, or to false."""
+
+    names: tuple[str, ...]
+    field: str
+    kind: str = "value"
+    help: str = ""
+
+    @property
+    def spec(self) -> Field:
+        """The field, whose own help, choices and default `--help` shows."""
+        return SETTINGS[self.field]
+
+    @property
+    def choices(self) -> tuple[str, ...] | None:
+        """The words that may follow the flag, if they are few."""
+        return self.spec.metadata["choices"] or None
+
+
+class FlagValue(NamedTuple):
+    """What a flag said, and the name under which it was given."""
+
+    value: Any
+    name: str
+
+
+FLAGS: tuple[Flag, ...] = (
+    Flag(("--data", "--data-path", "--train-data"), "data.dataset_path"),
+    Flag(("--val-data",), "data.val_dataset_path"),
+    Flag(("--metadata-train-file",), "data.metadata_train_file"),
+    Flag(("--metadata-eval-file",), "data.metadata_eval_file"),
+    Flag(("--wavs-train-dir",), "data.wavs_train_dir"),
+    Flag(("--wavs-eval-dir",), "data.wavs_eval_dir"),
+    Flag(("--language",), "data.language"),
+    Flag(("--speaker-pattern",), "data.speaker_pattern"),
+    Flag(("--val-fraction",), "data.val_fraction"),
+    Flag(("--max-mel-frames",), "data.max_mel_frames"),
+    Flag(("--max-text-length",), "data.max_text_length"),
+    Flag(("--sample-rate",), "data.sample_rate"),
+    Flag(("--trim-silence",), "data.trim_silence", "true"),
+    Flag(("--loudness-lufs",), "data.loudness_lufs"),
+    Flag(("--text-units",), "data.text_units"),
+    Flag(("--preprocessing-mode",), "data.preprocessing_mode"),
+    Flag(("--cache-dir",), "data.cache_dir"),
+    Flag(("--cache-budget-gb",), "data.cache_budget_gb"),
+    Flag(("--cache-dtype",), "data.cache_dtype"),
+    Flag(
+        ("--no-cache-verification",),
+        "data.cache_verification",
+        "false",
+        "do not check what is read from the cache",
+    ),
+    Flag(
+        ("--no-memory-mapping",),
+        "data.enable_memory_mapping",
+        "false",
+        "read the cache's files instead of mapping them",
+    ),
+    Flag(("--memory-cache",), "data.memory_cache", "true"),
+    Flag(("--batch-size",), "data.batch_size"),
+    Flag(("--max-frames-per-batch",), "data.max_frames_per_batch"),
+    Flag(("--balance-speakers",), "data.balance_speakers", "true"),
+    Flag(("--num-workers",), "data.num_workers"),
+    Flag(("--prefetch-buffer-size",), "data.prefetch_buffer_size"),
+    Flag(
+        ("--disable-tf-native-loading",),
+        "data.use_tf_native_loading",
+        "false",
+        "copy batches on the host instead of gathering them in the TensorFlow graph",
+    ),
+    Flag(("--prefetch-to-gpu",), "data.prefetch_to_gpu", "true"),
+    Flag(
+        ("--no-prefetch-to-gpu", "--disable-gpu-prefetch"),
+        "data.prefetch_to_gpu",
+        "false",
+        "move each batch to the GPU when its step begins",
+    ),
+    Flag(
+        ("--disable-cpu-gpu-overlap",),
+        "data.optimize_cpu_gpu_overlap",
+        "false",
+        "prepare each batch when its step asks for it",
+    ),
+    Flag(("--model-size",), "model.model_size"),
+    Flag(("--epochs",), "training.epochs"),
+    Flag(("--seed",), "training.seed"),
+)
+
+
+def add_flags(parser: argparse.ArgumentParser, wanted: Iterable[str] | None = None) -> None:
+    """Add flags to a parser: all of them, or those of the wanted fields and flag names."""
+    for flag in _select(wanted):
+        takes = {"choices": flag.choices, "type": _reader(flag)}
+        if flag.kind != "value":
+            takes = {"nargs": 0, "const": flag.kind == "true"}
+        parser.add_argument(
+            *flag.names,
+            dest=flag.field,
+            action=_Keep,
+            default=argparse.SUPPRESS,
+            metavar=None if flag.choices else flag.field.rpartition(".")[2].upper(),
+            help=_help(flag),
+            **takes,
+        )
+
+
+def flag_values(args: argparse.Namespace) -> dict[str, FlagValue]:
+    """Return what the flags that were given say, by the path of the field they set."""
+    return {path: value for path, value in vars(args).items() if isinstance(value, FlagValue)}
+
+
+class _Keep(argparse.Action):
+    """Keeps a flag's value together with the name that was typed."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        value = self.const if self.nargs == 0 else values
+        setattr(namespace, self.dest, FlagValue(value, option_string))
+
+
+def _select(wanted: Iterable[str] | None) -> tuple[Flag, ...]:
+    if wanted is None:
+        return FLAGS
+    names = set(wanted)
+    chosen = tuple(flag for flag in FLAGS if names & {flag.field, *flag.names})
+    unknown = names - {name for flag in chosen for name in (flag.field, *flag.names)}
+    if unknown:
+        raise ConfigError(f"no flag or flagged field is called {', '.join(sorted(unknown))}")
+    return chosen
+
+
+def _reader(flag: Flag):
+    def read(text: str) -> Any:
+        try:
+            return coerce(flag.field, flag.spec, text, text=True)
+        except ConfigError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return None if flag.choices else read
+
+
+def _help(flag: Flag) -> str:
+    default = flag.spec.default
+    if isinstance(default, bool):
+        default = "on" if default else "off"
+    shown = "" if default in (None, "") else f" (default: {default})"
+    return f"{flag.help or flag.spec.metadata['help']}{shown}".replace("%", "%%")

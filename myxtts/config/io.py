@@ -1,0 +1,235 @@
+"""Settings from files, flags and the environment, and where each value came from."""
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import indent
+from typing import Any, NamedTuple
+
+import yaml
+
+from myxtts.config.config import ALIASES, SECTIONS, SETTINGS, XTTSConfig
+from myxtts.config.earlier import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
+from myxtts.config.fields import ConfigError, coerce, unknown_setting
+from myxtts.config.presets import PRESETS, create_default_config
+from myxtts.config.yaml_keys import Key, read_keys
+
+log = logging.getLogger(__name__)
+
+_SIZE = "model.model_size"
+_SHORT_VARIABLES = {
+    "MYXTTS_ENABLE_MIXED_PRECISION": "data.mixed_precision",
+    "MYXTTS_ENABLE_XLA": "training.enable_xla_compilation",
+}
+_VARIABLE = re.compile(rf"MYXTTS_({'|'.join(SECTIONS).upper()})_(\w+)")
+
+
+class Setting(NamedTuple):
+    """A value, and who said so."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A configuration, and for the path of every setting where its value came from."""
+
+    config: XTTSConfig
+    origins: dict[str, str]
+
+
+def load_config(path: str | os.PathLike) -> XTTSConfig:
+    """Read a YAML file; what it leaves out comes from its model size's preset and the defaults."""
+    return resolve(file=path, environ={}).config
+
+
+def resolve(
+    file: str | os.PathLike | None = None,
+    flags: Mapping[str, tuple[Any, str]] | None = None,
+    environ: Mapping[str, str] = os.environ,
+    preset: str | None = None,
+) -> Resolved:
+    """Settle every setting: environment, then flag, then file, then preset, then default.
+
+    `flags` is what `flags.flag_values` returns; `preset` names a model size for want of one given.
+    """
+    given = _from_file(Path(file)) if file is not None else {}
+    given |= _from_flags(flags or {})
+    given |= environment_settings(environ)
+    if preset is not None and _SIZE not in given:
+        given[_SIZE] = _setting(_SIZE, preset, f"preset {preset}")
+    settled = {path: Setting(spec.default, "default") for path, spec in SETTINGS.items()}
+    size = given.get(_SIZE, settled[_SIZE]).value
+    settled |= {path: Setting(value, f"preset {size}") for path, value in PRESETS[size].items()}
+    settled |= given
+    return Resolved(_build(settled), {path: origin for path, (_, origin) in settled.items()})
+
+
+def environment_settings(environ: Mapping[str, str]) -> dict[str, Setting]:
+    """Return what MYXTTS_<SECTION>_<FIELD> and the short names say; an empty one says nothing."""
+    settings: dict[str, Setting] = {}
+    for name, text in sorted(environ.items()):
+        match = _VARIABLE.fullmatch(name)
+        path = _SHORT_VARIABLES.get(name) or (match and ".".join(match.groups()).lower())
+        if path and text:
+            _put(settings, path, text, f"environment {name}")
+    return settings
+
+
+def explain(resolved: Resolved) -> str:
+    """Return a table of every setting, its value as YAML writes it, and its origin."""
+    values = _flatten(to_dict(resolved.config))
+    rows = [(path, _as_yaml(value), resolved.origins[path]) for path, value in values.items()]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(f"{p:<{widths[0]}}  {v:<{widths[1]}}  {o}" for p, v, o in rows)
+
+
+def to_dict(config: XTTSConfig) -> dict[str, dict[str, Any]]:
+    """Return the settings by section and name, as a file holds them."""
+    config.check()
+    nested: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    for path in SETTINGS:
+        section, name = path.split(".")
+        nested[section][name] = getattr(getattr(config, section), name)
+    return nested
+
+
+def save_config(
+    config: XTTSConfig,
+    path: str | os.PathLike,
+    *,
+    comments: bool = False,
+    only_differences: bool = False,
+) -> None:
+    """Write a YAML file that loads as an equal configuration."""
+    values = _flatten(to_dict(config))
+    if only_differences:
+        plain = _flatten(to_dict(create_default_config(model_size=config.model.model_size)))
+        plain[_SIZE] = SETTINGS[_SIZE].default
+        values = {key: value for key, value in values.items() if value != plain[key]}
+    text = "\n".join(part for name in SECTIONS if (part := _section_yaml(name, values, comments)))
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write the settings to {path}: {error.strerror}") from error
+
+
+def _section_yaml(section: str, values: Mapping[str, Any], comments: bool) -> str:
+    lines = []
+    for path, value in values.items():
+        if path.startswith(f"{section}."):
+            note = f"# {_meaning(path)}\n" if comments else ""
+            lines.append(indent(note + _dump({path.split(".")[1]: value}), "  "))
+    return f"{section}:\n{''.join(lines)}" if lines else ""
+
+
+def _meaning(path: str) -> str:
+    choices = SETTINGS[path].metadata["choices"]
+    return SETTINGS[path].metadata["help"] + (f" ({' | '.join(choices)})" if choices else "")
+
+
+def _dump(value: Any) -> str:
+    return yaml.safe_dump(value, allow_unicode=True, width=float("inf"))
+
+
+def _as_yaml(value: Any) -> str:
+    return _dump({"": value}).partition(": ")[2].strip()
+
+
+def _flatten(nested: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{s}.{name}": value for s, values in nested.items() for name, value in values.items()}
+
+
+def _build(settled: Mapping[str, Setting]) -> XTTSConfig:
+    values: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    for path, (value, _) in settled.items():
+        section, name = path.split(".")
+        values[section][name] = value
+    try:
+        return XTTSConfig(**{name: cls(**values[name]) for name, cls in SECTIONS.items()})
+    except ConfigError as error:
+        named = [p for p in re.findall(r"[a-z]+\.\w+", str(error)) if p in settled]
+        origins = "; ".join(f"{path} comes from: {settled[path].origin}" for path in named)
+        raise ConfigError(f"{error} ({origins})" if origins else str(error)) from None
+
+
+def _put(settings: dict[str, Setting], path: str, value: Any, origin: str) -> None:
+    """Add a setting to its layer, where it may not contradict one under another name."""
+    known = ALIASES.get(path, path)
+    if known not in SETTINGS:
+        raise unknown_setting(path, SETTINGS, f"in {origin}")
+    setting = _setting(known, value, origin)
+    if known in settings and settings[known].value != setting.value:
+        raise ConfigError(
+            f"{known} is {settings[known].value!r} by {settings[known].origin}, "
+            f"but {setting.value!r} by {origin}: keep one of them"
+        )
+    settings[known] = setting
+
+
+def _setting(path: str, value: Any, origin: str) -> Setting:
+    try:
+        return Setting(coerce(path, SETTINGS[path], value, text=True), origin)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from None
+
+
+def _from_flags(flags: Mapping[str, tuple[Any, str]]) -> dict[str, Setting]:
+    settings: dict[str, Setting] = {}
+    for path, (value, name) in flags.items():
+        _put(settings, path, value, f"flag {name}")
+    return settings
+
+
+def _from_file(file: Path) -> dict[str, Setting]:
+    settings: dict[str, Setting] = {}
+    renamed, retired, not_yet = [], [], []
+    for key in read_keys(file):
+        path = _full_path(key.path)
+        if path in RENAMED:
+            renamed.append(key._replace(path=path))
+        elif path in RETIRED:
+            retired.append(f"{key.path} ({HINTS[path]})" if path in HINTS else key.path)
+        elif path in NOT_YET:
+            not_yet.append(key.path)
+        elif ALIASES.get(path, path) not in SETTINGS:
+            raise unknown_setting(key.path, SETTINGS, f"in {file}, line {key.line}")
+        elif path == "data.dataset_path" and not key.value:
+            log.warning("%s, line %d: dataset_path is empty and left out", file, key.line)
+        else:
+            as_name = "" if path in SETTINGS else f" (as {path})"
+            _put(settings, path, key.value, f"file {file}{as_name}")
+    for key in renamed:
+        _put_successor(settings, key, file)
+    if retired:
+        log.warning("%s: ignored, these have no effect any more: %s", file, ", ".join(retired))
+    if not_yet:
+        log.warning("%s: ignored, these have no effect yet: %s", file, ", ".join(not_yet))
+    return settings
+
+
+def _put_successor(settings: dict[str, Setting], key: Key, file: Path) -> None:
+    """Add an old key's value under its new name, unless the file has set that already."""
+    path, convert = RENAMED[key.path]
+    setting = _setting(path, convert(key.value, key.section), f"file {file} (as {key.path})")
+    kept = settings.setdefault(path, setting).value
+    note = "" if kept == setting.value else f", which is set to {kept} and wins"
+    log.warning("%s, line %d: %s is now called %s%s", file, key.line, key.path, path, note)
+
+
+def _full_path(path: str) -> str:
+    """Return the path of a key, with the section that it was written without, if it was."""
+    section, _, name = path.rpartition(".")
+    section = RENAMED_SECTIONS.get(section, section)
+    if section:
+        return f"{section}.{name}"
+    for known in (SETTINGS, ALIASES, RENAMED, RETIRED, NOT_YET):
+        for candidate in (name, *(f"{s}.{name}" for s in SECTIONS)):
+            if candidate in known:
+                return candidate
+    return name

@@ -1,0 +1,92 @@
+"""The keys of a settings file, with the lines on which they stand."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from myxtts.config.config import SECTIONS
+from myxtts.config.earlier import NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
+from myxtts.config.fields import ConfigError, unknown_setting
+
+
+class Key(NamedTuple):
+    """A key of a file, as it stands there."""
+
+    path: str
+    value: Any
+    line: int
+    section: Mapping[str, Any]
+
+
+def read_keys(file: Path) -> list[Key]:
+    """Return the keys of a YAML file in their order: sections one level deep, or none."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no settings file {file}; `myxtts config create` writes one"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the settings in {file}: {error}") from error
+    try:
+        return _Reader(file, text).keys()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise ConfigError(f"{file}{line}: this is not valid YAML: {problem}") from None
+
+
+class _Reader:
+    """Walks YAML's node tree, which knows the lines, rather than the dicts made of it."""
+
+    def __init__(self, file: Path, text: str) -> None:
+        self.file = file
+        self.loader = yaml.SafeLoader(text)
+
+    def keys(self) -> list[Key]:
+        root = self.loader.get_single_node()
+        if root is None:
+            return []
+        if not isinstance(root, yaml.MappingNode):
+            raise ConfigError(f"{self.file} must hold sections ({', '.join(SECTIONS)}) of settings")
+        keys: list[Key] = []
+        entries = self._entries(root)
+        flat = {n: self._value(v) for n, v, _ in entries if not isinstance(v, yaml.MappingNode)}
+        for name, node, line in entries:
+            if name in RETIRED:
+                keys.append(Key(name, None, line, {}))
+            elif isinstance(node, yaml.MappingNode):
+                keys += self._section(name, node, line)
+            elif name not in SECTIONS:
+                keys.append(Key(name, flat[name], line, flat))
+            elif flat[name] is not None:
+                raise ConfigError(f"{self.file}, line {line}: {name} must hold `name: value` lines")
+        return keys
+
+    def _section(self, section: str, node: yaml.MappingNode, line: int) -> list[Key]:
+        earlier = {path.split(".")[0] for path in (*RENAMED, *NOT_YET)} | set(RENAMED_SECTIONS)
+        if section not in SECTIONS and section not in earlier:
+            raise unknown_setting(section, SECTIONS, f"in {self.file}, line {line}")
+        entries = self._entries(node)
+        values = {name: self._value(value) for name, value, _ in entries}
+        return [Key(f"{section}.{name}", values[name], at, values) for name, _, at in entries]
+
+    def _entries(self, node: yaml.MappingNode) -> list[tuple[str, yaml.Node, int]]:
+        """Return (name, value, line) of a mapping, where a name that comes twice is an error."""
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in seen:
+                raise ConfigError(
+                    f"{self.file}, line {line}: {name} is there already, on line {seen[name]}"
+                )
+            seen[name] = line
+        self.loader.flatten_mapping(node)  # `<<`: what is merged comes first, so its heir wins
+        entries = {str(k.value): (v, k.start_mark.line + 1) for k, v in node.value}
+        return [(name, value, line) for name, (value, line) in entries.items()]
+
+    def _value(self, node: yaml.Node) -> Any:
+        return self.loader.construct_object(node, deep=True)

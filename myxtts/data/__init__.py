@@ -1,0 +1,1 @@
+"""Corpora, the feature cache and the batches made from it."""

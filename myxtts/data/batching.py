@@ -1,0 +1,177 @@
+"""The plan: which utterances share a batch, decided by NumPy from (seed, epoch) alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Padded text lengths follow the padded mel length, rounded up to this.
+TEXT_MULTIPLE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """How large batches are and how they are drawn."""
+
+    batch_size: int = 32
+    max_frames: int = 0
+    pool_batches: int = 50
+    multiple: int = 32
+    balance_speakers: bool = False
+    seed: int = 42
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """Batches as slices of one order; padded lengths are known before anything is read."""
+
+    order: np.ndarray  # [utterances] positions in the cache
+    bounds: np.ndarray  # [batches + 1] slices of the order
+    frames: np.ndarray  # [batches] padded mel lengths
+    tokens: np.ndarray  # [batches] padded text lengths
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, batch: int) -> np.ndarray:
+        return self.order[self.bounds[batch] : self.bounds[batch + 1]]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.bounds)
+
+    def skip(self, batches: int) -> "BatchPlan":
+        """What is left after some batches: this is how a run goes on in the middle of an epoch."""
+        if not 0 <= batches <= len(self):
+            raise ValueError(f"cannot skip {batches} of {len(self)} batches")
+        return BatchPlan(
+            self.order, self.bounds[batches:], self.frames[batches:], self.tokens[batches:]
+        )
+
+    def shapes(self) -> set[tuple[int, int, int]]:
+        """The distinct (batch, tokens, frames) that a compiled step will see."""
+        rows = zip(self.sizes.tolist(), self.tokens.tolist(), self.frames.tolist(), strict=True)
+        return set(rows)
+
+    def padding_waste(self, mel_lengths: np.ndarray) -> float:
+        """The share of the batches' frames that is padding."""
+        planned = self.order[self.bounds[0] : self.bounds[-1]]
+        padded = int((self.frames.astype(np.int64) * self.sizes).sum())
+        return 1.0 - int(mel_lengths[planned].sum(dtype=np.int64)) / max(padded, 1)
+
+
+def plan_epoch(
+    text_lengths: np.ndarray,
+    mel_lengths: np.ndarray,
+    options: BatchOptions,
+    epoch: int = 0,
+    speaker: np.ndarray | None = None,
+) -> BatchPlan:
+    """Shuffle globally, sort within pools of about `pool_batches` batches, cut, shuffle batches.
+
+    Batches of similar lengths waste little padding, while utterances seldom meet again in the next
+    epoch. In epoch 0 the batch with the most frames comes first, so that memory runs out at once
+    or never.
+    """
+    rng = np.random.default_rng((options.seed, epoch))
+    drawn = _draw(len(mel_lengths), options.balance_speakers, speaker, rng)
+    pool = np.arange(len(drawn)) // (options.pool_batches * options.batch_size)
+    order = drawn[np.lexsort((mel_lengths[drawn], pool))]
+    padded = round_up(mel_lengths[order], options.multiple)
+    bounds = _cut(padded, pool, options)
+    batch_order = rng.permutation(len(bounds) - 1)
+    if epoch == 0 and len(batch_order):
+        cost = padded[bounds[1:] - 1].astype(np.int64) * np.diff(bounds)
+        first = int(np.argmax(batch_order == np.argmax(cost)))
+        batch_order[[0, first]] = batch_order[[first, 0]]
+    order, bounds = _reorder(order, bounds, batch_order)
+    return _with_shapes(order, bounds, text_lengths, mel_lengths, options.multiple)
+
+
+def plan_in_order(
+    text_lengths: np.ndarray, mel_lengths: np.ndarray, options: BatchOptions
+) -> BatchPlan:
+    """A plan without chance, for validation: sorted by length, every utterance once."""
+    order = np.argsort(mel_lengths, kind="stable")
+    padded = round_up(mel_lengths[order], options.multiple)
+    bounds = _cut(padded, np.zeros(len(order), np.int64), options)
+    return _with_shapes(order, bounds, text_lengths, mel_lengths, options.multiple)
+
+
+def round_up(lengths: np.ndarray, multiple: int) -> np.ndarray:
+    return -(-lengths // multiple) * multiple
+
+
+def text_padding(
+    text_lengths: np.ndarray, mel_lengths: np.ndarray, frames: np.ndarray, multiple: int
+) -> np.ndarray:
+    """A padded text length for every padded mel length, long enough for all that may meet there.
+
+    One text length per mel length keeps the number of shapes at the number of mel lengths.
+    """
+    bucket = -(-mel_lengths // multiple)
+    longest = np.zeros(int(bucket.max(initial=0)) + 1, np.int64)
+    np.maximum.at(longest, bucket, text_lengths)
+    longest = np.maximum.accumulate(longest)
+    return round_up(longest[frames // multiple], TEXT_MULTIPLE).astype(np.int32)
+
+
+def _draw(
+    count: int, balance: bool, speaker: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Every utterance once, or every speaker equally often, in random order."""
+    if not balance or speaker is None:
+        return rng.permutation(count)
+    members = [np.flatnonzero(speaker == s) for s in np.unique(speaker)]
+    quotas = np.full(len(members), count // len(members))
+    quotas[rng.permutation(len(members))[: count % len(members)]] += 1
+    drawn = [np.resize(rng.permutation(m), quota) for m, quota in zip(members, quotas, strict=True)]
+    return rng.permutation(np.concatenate(drawn))
+
+
+def _cut(padded: np.ndarray, pool: np.ndarray, options: BatchOptions) -> np.ndarray:
+    """Bounds of batches that stay within a pool, a count and a budget of frames."""
+    if not len(padded):
+        return np.zeros(1, np.int64)
+    starts = np.flatnonzero(np.diff(pool, prepend=-1))
+    ends = np.append(starts[1:], len(padded))
+    pieces = []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if options.max_frames:
+            pieces.append(_cut_by_frames(padded[start:end], options) + start)
+        else:
+            pieces.append(np.arange(start, end, options.batch_size))
+    return np.append(np.concatenate(pieces), len(padded)).astype(np.int64)
+
+
+def _cut_by_frames(padded: np.ndarray, options: BatchOptions) -> np.ndarray:
+    """Starts of batches in one pool; lengths ascend, so the last utterance sets the padding."""
+    starts, at = [], 0
+    counts = np.arange(1, options.batch_size + 1)
+    while at < len(padded):
+        window = padded[at : at + options.batch_size].astype(np.int64)
+        fits = window * counts[: len(window)] <= options.max_frames
+        starts.append(at)
+        at += max(1, int(np.count_nonzero(fits)))
+    return np.array(starts, np.int64)
+
+
+def _reorder(
+    order: np.ndarray, bounds: np.ndarray, batch_order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    sizes = np.diff(bounds)[batch_order]
+    new_bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    shift = np.repeat(bounds[:-1][batch_order] - new_bounds[:-1], sizes)
+    return order[np.arange(len(order)) + shift], new_bounds
+
+
+def _with_shapes(
+    order: np.ndarray,
+    bounds: np.ndarray,
+    text_lengths: np.ndarray,
+    mel_lengths: np.ndarray,
+    multiple: int,
+) -> BatchPlan:
+    longest = np.maximum.reduceat(mel_lengths[order], bounds[:-1]) if len(bounds) > 1 else order
+    frames = round_up(longest, multiple).astype(np.int32)
+    tokens = text_padding(text_lengths, mel_lengths, frames, multiple)
+    return BatchPlan(order, bounds, frames, tokens)

@@ -1,0 +1,296 @@
+"""The cache of a run: features and tokens of many utterances, joined, as arrays of NumPy.
+
+`PackedCache` is what the batch plan and the readers work on. It opens without TensorFlow, and it
+may be incomplete: an utterance whose features are not stored has the start -1 in their columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.data import mapping
+from myxtts.data.store import Column, Store, Strings
+
+FEATURES = ("mel", "pitch", "energy")
+NOT_CACHED = -1
+
+
+class StoreView:
+    """All shards of a store as concatenated arrays over their utterances."""
+
+    def __init__(self, store: Store):
+        self.store = store
+        self.shards = store.shards()
+        counts = [len(shard) for shard in self.shards]
+        self.shard = np.repeat(np.arange(len(counts)), counts)
+        self.generation = np.repeat([shard.generation for shard in self.shards], counts)
+        self.ids = Strings.concatenate([shard.ids for shard in self.shards])
+        self.keys = self._join("keys", np.uint64)
+        self.signatures = self._join("signatures", np.uint64)
+        self.contents = self._join("contents", np.uint64)
+        self.offsets = self._join("starts", np.int64)
+        self.lengths = self._join("lengths", np.int32)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def notes(self, name: str) -> Strings:
+        return Strings.concatenate([shard.notes[name] for shard in self.shards])
+
+    def latest(self) -> np.ndarray:
+        """The rows that no newer row of the same utterance supersedes, in stored order."""
+        order = np.lexsort((self.generation, self.keys))
+        last = np.append(np.diff(self.keys[order].astype(np.uint64)) != 0, True)
+        return np.sort(order[last]) if len(order) else order
+
+    def starts(self, column: Column) -> np.ndarray:
+        """The first row of every utterance in the column's contiguous array."""
+        sizes = [shard.sizes[column.name] // column.row_bytes for shard in self.shards]
+        bases = np.cumsum([0, *sizes])[:-1]
+        return self.offsets + bases[self.shard] if len(self) else self.offsets
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """The latest row for each key, or -1."""
+        rows = self.latest()
+        if not len(rows):
+            return np.full(len(keys), -1)
+        order = rows[np.argsort(self.keys[rows])]
+        at = np.searchsorted(self.keys[order], keys).clip(max=len(order) - 1)
+        return np.where(self.keys[order[at]] == keys, order[at], -1)
+
+    def _join(self, name: str, dtype: type) -> np.ndarray:
+        return np.concatenate([np.zeros(0, dtype), *(getattr(s, name) for s in self.shards)])
+
+
+class ColumnData:
+    """A column of all shards as one array of rows: mapped, in memory, or read on demand."""
+
+    def __init__(
+        self, view: StoreView, column: Column, mapped: bool = True, in_memory: bool = False
+    ):
+        self.column = column
+        self.paths = [view.store.column_path(s.name, column.name) for s in view.shards]
+        self.sizes = [shard.sizes[column.name] for shard in view.shards]
+        self.array = None
+        if in_memory:
+            self.array = self._shape(mapping.read_files(self.paths, self.sizes))
+        elif mapped:
+            self.array = self._shape(mapping.map_files(self.paths, self.sizes))
+        self.is_mapped = mapped and not in_memory
+        self._bases = np.cumsum([0, *self.sizes])
+
+    @property
+    def rows(self) -> int:
+        return sum(self.sizes) // self.column.row_bytes
+
+    @property
+    def pad_row(self) -> int:
+        """A row of zeros: the files end with one."""
+        return self.rows - 1
+
+    def copy(self, start: int, length: int, out: np.ndarray) -> None:
+        """Copy rows into the beginning of `out`."""
+        if self.array is not None:
+            out[:length] = self.array[start : start + length]
+            return
+        offset = start * self.column.row_bytes
+        shard = int(np.searchsorted(self._bases, offset, side="right")) - 1
+        mapping.read_range(self.paths[shard], offset - int(self._bases[shard]), out[:length])
+
+    def read_ahead(self, start: int, length: int) -> None:
+        size = self.column.row_bytes
+        mapping.read_ahead(self.array, start * size, (start + length) * size)
+
+    def resident_fraction(self) -> float:
+        return mapping.resident_fraction(self.array) if self.is_mapped else 1.0
+
+    def _shape(self, data: np.ndarray) -> np.ndarray:
+        rows = data.view(self.column.dtype)
+        return rows if self.column.width == 1 else rows.reshape(-1, self.column.width)
+
+
+class MemoryColumn(ColumnData):
+    """A column that was never stored: the arrays of utterances, one behind the other."""
+
+    def __init__(self, column: Column, arrays: Sequence[np.ndarray]):
+        rows = sum(len(array) for array in arrays)
+        shape = (rows + 1,) if column.width == 1 else (rows + 1, column.width)
+        self.column, self.is_mapped = column, False
+        self.array = mapping.aligned_empty(shape, column.dtype)
+        self.array[rows:] = 0
+        self.sizes = [self.array.nbytes]
+        lengths = [len(array) for array in arrays]
+        self.starts = np.cumsum([0, *lengths])[:-1]
+        for start, array in zip(self.starts.tolist(), arrays, strict=True):
+            self.array[start : start + len(array)] = array
+
+
+@dataclass(frozen=True)
+class PackedCache:
+    """The utterances of a run as parallel arrays, and the columns that hold their features."""
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    speakers: tuple[str, ...]
+    languages: tuple[str, ...]
+    speaker: np.ndarray
+    language: np.ndarray
+    text_lengths: np.ndarray
+    mel_lengths: np.ndarray
+    columns: dict[str, ColumnData]
+    starts: dict[str, np.ndarray]
+    audio: Sequence[Path] | None = None
+
+    def __len__(self) -> int:
+        return len(self.text_lengths)
+
+    @property
+    def is_cached(self) -> np.ndarray:
+        """Which utterances have stored features."""
+        return self.starts["mel"] != NOT_CACHED
+
+    def select(self, chosen: np.ndarray) -> "PackedCache":
+        """A view of some utterances, by a mask or by positions; the columns are shared."""
+        chosen = np.flatnonzero(chosen) if np.asarray(chosen).dtype == bool else np.asarray(chosen)
+        return replace(
+            self,
+            ids=_select(self.ids, chosen),
+            texts=_select(self.texts, chosen),
+            speaker=self.speaker[chosen],
+            language=self.language[chosen],
+            text_lengths=self.text_lengths[chosen],
+            mel_lengths=self.mel_lengths[chosen],
+            starts={name: starts[chosen] for name, starts in self.starts.items()},
+            audio=None if self.audio is None else _select(self.audio, chosen),
+        )
+
+    def without_features(self, missing: np.ndarray) -> "PackedCache":
+        """The same, with the stored features of some utterances disregarded."""
+        starts = dict(self.starts)
+        for name in starts.keys() - {"tokens"}:
+            starts[name] = np.where(missing, NOT_CACHED, starts[name])
+        return replace(self, starts=starts)
+
+    def utterance(self, position: int) -> dict[str, np.ndarray]:
+        """Copies of one utterance's arrays: tokens, mel, pitch, energy."""
+        out = {}
+        for name, data in self.columns.items():
+            length = int((self.text_lengths if name == "tokens" else self.mel_lengths)[position])
+            shape = (length,) if data.column.width == 1 else (length, data.column.width)
+            out[name] = np.empty(shape, data.column.dtype)
+            data.copy(int(self.starts[name][position]), length, out[name])
+        return out
+
+    def read_ahead(self, positions: np.ndarray) -> None:
+        """Tell the kernel which mels will be wanted soon."""
+        starts = self.starts["mel"][positions].tolist()
+        for start, length in zip(starts, self.mel_lengths[positions].tolist(), strict=True):
+            self.columns["mel"].read_ahead(start, length)
+
+
+def open_cache(
+    features: Store,
+    tokens: Store,
+    keys: np.ndarray | None = None,
+    *,
+    mapped: bool = True,
+    in_memory: bool = False,
+) -> PackedCache:
+    """Join a store of features and one of tokens; `keys` choose the utterances and their order.
+
+    Without keys the cache holds everything that is in both. With keys, every utterance that has
+    tokens is in it, with or without features.
+    """
+    feature_view, token_view = StoreView(features), StoreView(tokens)
+    everything = keys is None
+    keys = token_view.keys[token_view.latest()] if everything else np.asarray(keys, np.uint64)
+    token_rows, feature_rows = token_view.find(keys), feature_view.find(keys)
+    wanted = _filled(token_view, token_rows)
+    if everything:
+        wanted &= _filled(feature_view, feature_rows)
+    return _join(
+        feature_view, token_view, feature_rows[wanted], token_rows[wanted], mapped, in_memory
+    )
+
+
+def memory_cache(
+    utterances: Sequence, encoded: Sequence[np.ndarray], feature_columns: Sequence[Column]
+) -> PackedCache:
+    """A cache that holds tokens in memory and no features at all."""
+    tokens = MemoryColumn(Column("tokens", "int32"), encoded)
+    columns = {c.name: MemoryColumn(c, []) for c in feature_columns} | {"tokens": tokens}
+    starts = {name: np.full(len(encoded), NOT_CACHED, np.int64) for name in columns}
+    speakers, speaker = _codes([u.speaker for u in utterances])
+    languages, language = _codes([u.language for u in utterances])
+    return PackedCache(
+        ids=[u.id for u in utterances],
+        texts=[u.text for u in utterances],
+        speakers=speakers,
+        languages=languages,
+        speaker=speaker,
+        language=language,
+        text_lengths=np.array([len(ids) for ids in encoded], np.int32),
+        mel_lengths=np.zeros(len(encoded), np.int32),
+        columns=columns,
+        starts=starts | {"tokens": tokens.starts},
+    )
+
+
+def _join(
+    features: StoreView,
+    tokens: StoreView,
+    feature_rows: np.ndarray,
+    token_rows: np.ndarray,
+    mapped: bool,
+    in_memory: bool,
+) -> PackedCache:
+    has_features = _filled(features, feature_rows)
+    columns, starts = {}, {}
+    for view, rows, present in (
+        (tokens, token_rows, np.ones(len(token_rows), bool)),
+        (features, feature_rows, has_features),
+    ):
+        for column in view.store.columns:
+            columns[column.name] = ColumnData(view, column, mapped, in_memory)
+            first = np.full(len(rows), NOT_CACHED, np.int64)
+            first[present] = view.starts(column)[rows[present]]
+            starts[column.name] = first
+    lengths = np.zeros(len(feature_rows), np.int32)
+    lengths[has_features] = features.lengths[feature_rows[has_features]]
+    speakers, speaker = _codes(tokens.notes("speaker").select(token_rows))
+    languages, language = _codes(tokens.notes("language").select(token_rows))
+    return PackedCache(
+        ids=tokens.ids.select(token_rows),
+        texts=tokens.notes("text").select(token_rows),
+        speakers=speakers,
+        languages=languages,
+        speaker=speaker,
+        language=language,
+        text_lengths=tokens.lengths[token_rows],
+        mel_lengths=lengths,
+        columns=columns,
+        starts=starts,
+    )
+
+
+def _filled(view: StoreView, rows: np.ndarray) -> np.ndarray:
+    """Which of the rows exist and hold something; a rejected utterance has the length 0."""
+    filled = rows >= 0
+    filled[filled] = view.lengths[rows[filled]] > 0
+    return filled
+
+
+def _codes(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
+    """Number the distinct names in their sorted order."""
+    names = list(names)
+    table = sorted(set(names))
+    number = {name: i for i, name in enumerate(table)}
+    return tuple(table), np.array([number[name] for name in names], np.int32)
+
+
+def _select(names: Sequence, chosen: np.ndarray) -> Sequence:
+    return (
+        names.select(chosen) if isinstance(names, Strings) else [names[i] for i in chosen.tolist()]
+    )

@@ -1,0 +1,302 @@
+"""The built-in corpus: composed sentences, spoken on the spot by espeak-ng, in LJSpeech layout."""
+
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from myxtts.data.demo_sentences import corpus_sentences, held_out_sentences
+from myxtts.errors import UserError
+from myxtts.monitoring.cores import available_cores
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+
+STAMP = "demo.json"
+CHUNK = 100  # sentences per espeak process; another number gives other samples
+
+
+@dataclass(frozen=True, slots=True)
+class DemoVoice:
+    """A variant of espeak-ng and how it speaks; its name is the speaker's."""
+
+    variant: str
+    rate: int
+    pitch: int = 50
+
+
+# The first voice of a language is the main one. benchmarks/demo_voices.py measured the English.
+ESPEAK_LANGUAGE = {"en": "en-us", "fa": "fa"}
+VOICES = {
+    "en": (DemoVoice("f2", 140), DemoVoice("steph", 150)),
+    "fa": (DemoVoice("f2", 170), DemoVoice("steph", 170)),
+}
+
+
+def make_demo(
+    target: Path,
+    language: str = "en",
+    speakers: int = 3,
+    clauses: int = 800,
+    seed: int = 0,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> Path:
+    """Make a corpus of `clauses` sentences for each speaker; do nothing if it is already there.
+
+    The bytes depend on the arguments alone, not on `workers`; `progress(done, total)` hears of
+    utterances.
+    """
+    voices = choose_voices(language, speakers)
+    _check_positive(clauses=clauses)
+    sentences = corpus_sentences(language, speakers * clauses, seed)
+    return _make(Path(target), language, voices, sentences, progress, workers)
+
+
+def make_small_dataset(
+    target: Path, progress: Progress | None = None, workers: int | None = None
+) -> Path:
+    """Make dataset_train_small and dataset_val_small: the same two voices, other sentences."""
+    target = Path(target)
+    voices = choose_voices("en", 2)
+    train, val = corpus_sentences("en", 48), held_out_sentences("en", 12)
+    _make(target / "dataset_train_small", "en", voices, train, progress, workers)
+    _make(target / "dataset_val_small", "en", voices, val, progress, workers)
+    return target
+
+
+def choose_voices(language: str, speakers: int) -> tuple[DemoVoice, ...]:
+    """Return the first `speakers` voices of a language, the main one first."""
+    if language not in VOICES:
+        raise UserError(
+            f"There is no built-in corpus for language {language!r}; "
+            f"there is one for {' and for '.join(VOICES)}."
+        )
+    _check_positive(speakers=speakers)
+    if speakers > len(VOICES[language]):
+        raise UserError(
+            f"The built-in corpus has {len(VOICES[language])} speakers for {language!r}; "
+            f"{speakers} were asked for. Ask for fewer speakers and more clauses."
+        )
+    return VOICES[language][:speakers]
+
+
+def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[str]) -> list[dict]:
+    """Deal the sentences to the voices in equal shares, and cut each share into jobs of a process.
+
+    A job is {"voice", "rate", "pitch", "lines": [[id, sentence], ...]}.
+    """
+    jobs = []
+    share = len(sentences) // len(voices)
+    for number, voice in enumerate(voices):
+        own = sentences[number * share : (number + 1) * share]
+        lines = [[f"{voice.variant}-{i:04d}", text] for i, text in enumerate(own, start=1)]
+        espeak_name = f"{ESPEAK_LANGUAGE[language]}+{voice.variant}"
+        settings = {"voice": espeak_name, "rate": voice.rate, "pitch": voice.pitch}
+        jobs += [settings | {"lines": lines[i : i + CHUNK]} for i in range(0, share, CHUNK)]
+    return jobs
+
+
+def speak_jobs(
+    jobs: Sequence[dict],
+    folder: Path,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> None:
+    """Say each job in a fresh process of its own and write FOLDER/ID.wav."""
+    _check_espeak({job["voice"] for job in jobs})
+    total = sum(len(job["lines"]) for job in jobs)
+    done = 0
+    # Threads only wait for processes. Leaving the block early, as Ctrl-C does, drops the jobs
+    # that wait and lets those under way end, which takes about a second.
+    with ThreadPoolExecutor(workers or available_cores()) as pool:
+        for job, _ in zip(jobs, pool.map(partial(_speak, folder), jobs), strict=True):
+            done += len(job["lines"])
+            if progress:
+                progress(done, total)
+
+
+def _speak(folder: Path, job: dict) -> None:
+    script = Path(__file__).with_name("espeak_voice.py")
+    process = subprocess.run(
+        [sys.executable, "-P", str(script), str(folder)],
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        # Ctrl-C at a terminal reaches the whole process group; it is for the parent to handle.
+        start_new_session=True,
+    )
+    if process.returncode != 0:
+        reason = (process.stderr.strip() or f"exit code {process.returncode}").splitlines()[-1]
+        raise UserError(
+            f"espeak-ng could not speak {job['lines'][0][0]} and those after it "
+            f"into {folder}: {reason}. Check the free space there, and that espeakng-loader "
+            "is whole: pip install --force-reinstall espeakng-loader."
+        )
+
+
+def _check_espeak(voices: Iterable[str]) -> None:
+    """Refuse a voice that espeak-ng would silently replace by its default one."""
+    if importlib.util.find_spec("espeakng_loader") is None:
+        raise UserError(
+            "The built-in corpus is spoken by espeak-ng, which is not installed. "
+            "Install it with: pip install 'myxtts[phonemes]'"
+        )
+    import espeakng_loader
+
+    variants = Path(espeakng_loader.get_data_path()) / "voices" / "!v"
+    for voice in sorted(voices):
+        if not (variants / voice.partition("+")[2]).is_file():
+            raise UserError(
+                f"espeak-ng has no variant for the voice {voice!r}: there is no such file in "
+                f"{variants}. Reinstall it: pip install --force-reinstall espeakng-loader"
+            )
+
+
+def _make(
+    target: Path,
+    language: str,
+    voices: Sequence[DemoVoice],
+    sentences: Sequence[str],
+    progress: Progress | None,
+    workers: int | None,
+) -> Path:
+    jobs = plan_jobs(language, voices, sentences)
+    stamp = {
+        "corpus": "myxtts built-in",
+        "language": language,
+        "speakers": [voice.variant for voice in voices],
+        "utterances": len(sentences),
+        "plan": hashlib.sha256(json.dumps(jobs).encode()).hexdigest(),
+    }
+    if _is_made(target, stamp):
+        log.info("%s already holds this corpus", target)
+        return target
+    with _published_whole(target) as folder:
+        (folder / "wavs").mkdir()
+        speak_jobs(jobs, folder / "wavs", progress, workers)
+        _write_tables(folder, jobs)
+        (folder / "README.txt").write_text(_readme(language, jobs), encoding="utf-8")
+        stamp["wav_bytes"] = _wav_bytes(folder)
+        (folder / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
+    return target
+
+
+def _is_made(target: Path, stamp: dict) -> bool:
+    """Tell whether the corpus is there already, and refuse to write over anything else."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return False
+    try:
+        found = json.loads((target / STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise UserError(
+            f"{target} exists and is not a built-in corpus. Name another folder, or remove it."
+        )
+    if any(found.get(key) != value for key, value in stamp.items()):
+        raise UserError(
+            f"{target} holds another built-in corpus ({_summary(found)}; "
+            f"wanted: {_summary(stamp)}). Name another folder, or remove it."
+        )
+    tables = ("metadata.csv", "speakers.csv")
+    whole = all((target / name).is_file() for name in tables)
+    if not whole or _wav_bytes(target) != found.get("wav_bytes"):
+        raise UserError(
+            f"{target} is no longer the built-in corpus that was made there: files are missing "
+            "or changed. Remove it and make it again."
+        )
+    return True
+
+
+def _summary(stamp: dict) -> str:
+    names = ", ".join(map(str, stamp.get("speakers") or ["?"]))
+    plan = str(stamp.get("plan"))[:8]
+    return f"{stamp.get('language')}, {stamp.get('utterances')} clauses by {names}, plan {plan}"
+
+
+def _wav_bytes(corpus: Path) -> int:
+    return sum(path.stat().st_size for path in (corpus / "wavs").glob("*.wav"))
+
+
+@contextmanager
+def _published_whole(target: Path) -> Iterator[Path]:
+    """Give a hidden folder beside the target, which becomes the target if all goes well."""
+    target = target.absolute()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target)
+        partial_folder = _partial(target, os.getpid())
+        partial_folder.mkdir()
+    except OSError as error:
+        raise UserError(
+            f"Cannot write into {target.parent}: {error}. Name another folder."
+        ) from error
+    try:
+        yield partial_folder
+        os.replace(partial_folder, target)  # replaces an empty folder, and no other
+    finally:
+        shutil.rmtree(partial_folder, ignore_errors=True)
+
+
+def _partial(target: Path, process: int | str) -> Path:
+    return target.with_name(f".{target.name}.partial-{process}")
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what a killed process left behind, and leave what a living one is making."""
+    for path in target.parent.glob(_partial(target, "*").name):
+        process = path.name.rpartition("-")[2]
+        living = process.isdigit() and psutil.pid_exists(int(process))
+        if not living or int(process) == os.getpid():
+            shutil.rmtree(path)
+
+
+def _write_tables(folder: Path, jobs: Sequence[dict]) -> None:
+    """Write metadata.csv as id|raw|normalised and speakers.csv as id|speaker."""
+    lines = [line for job in jobs for line in job["lines"]]
+    metadata = "".join(f"{name}|{text}|{text}\n" for name, text in lines)
+    speakers = "".join(f"{name}|{name.rpartition('-')[0]}\n" for name, _ in lines)
+    (folder / "metadata.csv").write_text(metadata, encoding="utf-8", newline="\n")
+    (folder / "speakers.csv").write_text(speakers, encoding="utf-8", newline="\n")
+
+
+def _readme(language: str, jobs: Sequence[dict]) -> str:
+    voices = dict.fromkeys(f"{job['voice']} at {job['rate']} words a minute" for job in jobs)
+    return README.format(language=language, voices="\n".join(f"  {voice}" for voice in voices))
+
+
+README = """\
+The built-in corpus of MyXTTS ({language})
+
+The voices are synthetic: espeak-ng said every sentence. They are:
+{voices}
+The sentences were composed by a small grammar written for this corpus.
+
+  wavs/ID.wav     mono, 16 bit, 22,050 Hz
+  metadata.csv    id|raw text|normalised text
+  speakers.csv    id|speaker
+
+Sentences and recordings are licensed as MyXTTS is: Apache License, version 2.0.
+espeak-ng itself, which is not part of this corpus, is licensed under the GPL, version 3 or later.
+"""
+
+
+def _check_positive(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise UserError(f"{name} must be at least 1, but is {count}.")

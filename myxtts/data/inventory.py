@@ -1,0 +1,100 @@
+"""What a cache holds of a corpus, in numbers and in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.data.cache import StoreView
+from myxtts.data.corpus import Utterance
+from myxtts.data.prepare import CacheLocation, keys_of, missing_features, missing_tokens
+from myxtts.data.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInventory:
+    """One store: what it has of the corpus, and what it takes."""
+
+    folder: Path
+    stored: int
+    missing: int
+    rejected: int
+    shards: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Both stores, the hours they hold, and stores of other settings beside them."""
+
+    utterances: int
+    features: StoreInventory
+    tokens: StoreInventory
+    hours: float
+    dtype: str
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"utterances in the corpus  {self.utterances:,}"]
+        for name, part in (("features", self.features), ("tokens", self.tokens)):
+            lines.append(
+                f"{name:<9} {part.stored:,} stored, {part.missing:,} missing, "
+                f"{part.rejected:,} could not be made; {part.shards} shards, "
+                f"{part.disk_bytes / 1e6:,.1f} MB in {part.folder}"
+            )
+        lines.append(f"hours stored  {self.hours:.2f} ({self.dtype})")
+        if self.others:
+            lines.append(
+                f"of other settings: {', '.join(self.others)} (`myxtts cache gc` removes them)"
+            )
+        return "\n".join(lines)
+
+
+def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> Inventory:
+    """Compare a cache with the corpus as it is now; the stores are not read, only their indexes."""
+    features, view = _count(location.features, utterances, missing_features)
+    tokens, _ = _count(location.tokens, utterances, missing_tokens)
+    spec = location.settings.spec
+    frames = int(view.lengths[view.latest()].sum(dtype=np.int64)) if view else 0
+    return Inventory(
+        utterances=len(utterances),
+        features=features,
+        tokens=tokens,
+        hours=frames * spec.hop_length / spec.sample_rate / 3600,
+        dtype=location.settings.dtype,
+        others=tuple(other_stores(location)),
+    )
+
+
+def other_stores(location: CacheLocation) -> list[str]:
+    """Stores in the same folder that were made with other settings."""
+    current = {location.features.folder.name, location.tokens.folder.name}
+    folders = sorted(location.folder.iterdir()) if location.folder.exists() else []
+    return [
+        folder.name
+        for folder in folders
+        if folder.name.startswith(("features-", "tokens-"))
+        and folder.name not in current
+        and (folder / "store.json").exists()
+    ]
+
+
+def disk_bytes(folder: Path) -> int:
+    """What a folder really takes: the padding of its files is a hole."""
+    return sum(512 * path.lstat().st_blocks for path in folder.rglob("*"))
+
+
+def _count(
+    store: Store, utterances: Sequence[Utterance], find_missing
+) -> tuple[StoreInventory, StoreView | None]:
+    if not store.folder.exists():
+        return StoreInventory(store.folder, 0, len(utterances), 0, 0, 0), None
+    view = StoreView(store)
+    missing = find_missing(utterances, view)
+    rows = view.find(keys_of(utterances))
+    rejected = np.zeros(len(utterances), bool)
+    rejected[~missing] = view.lengths[rows[~missing]] == 0
+    stored = len(utterances) - int(missing.sum()) - int(rejected.sum())
+    counts = (stored, int(missing.sum()), int(rejected.sum()), len(view.shards))
+    return StoreInventory(store.folder, *counts, disk_bytes(store.folder)), view

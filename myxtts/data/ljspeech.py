@@ -1,0 +1,112 @@
+"""`LJSpeechDataset`: a corpus, its cache and its batches behind one object."""
+
+from pathlib import Path
+
+from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.data.corpus import Utterance
+from myxtts.data.inventory import take_inventory
+from myxtts.data.modes import ModeOpener
+from myxtts.data.prepare import PrepareReport, Progress, locate_cache, prepare
+from myxtts.data.profiling import usable_profiler
+from myxtts.data.repair import RepairReport, fix_cache, verify_cache
+from myxtts.data.split import split_dataset
+from myxtts.data.training_data import batch_options, read_corpora
+from myxtts.errors import UserError
+from myxtts.text.tokenizer import Tokenizer
+
+SUBSETS = ("all", "train", "val")
+
+
+class LJSpeechDataset:
+    """One corpus in any layout that is understood; `subset` is "all", "train" or "val"."""
+
+    def __init__(
+        self,
+        data_path: str | Path,
+        config: DataConfig | XTTSConfig | None = None,
+        subset: str = "all",
+        progress: Progress | None = None,
+    ):
+        if subset not in SUBSETS:
+            raise UserError(f"subset must be one of {', '.join(SUBSETS)}, not {subset!r}")
+        self.config = _own_config(config or XTTSConfig())
+        self.config.data.dataset_path = str(data_path)
+        self.profiler = usable_profiler(self.config.data.profiler)
+        self.progress = progress
+        self.corpus, _ = read_corpora(self.config.data)
+        self.subset = subset
+        self.tokenizer = Tokenizer.build(self.corpus.languages, self.config.data.text_units)
+        self.location = locate_cache(self.corpus.root, self.config.data, self.tokenizer)
+
+    @property
+    def utterances(self) -> tuple[Utterance, ...]:
+        return {
+            "all": self.corpus.utterances,
+            "train": self.corpus.train,
+            "val": self.corpus.val,
+        }[self.subset]
+
+    def __len__(self) -> int:
+        return len(self.utterances)
+
+    def precompute_mels(
+        self, num_workers: int | None = None, overwrite: bool = False
+    ) -> PrepareReport:
+        """Fill the cache with mels, energies and pitches; the report names what failed."""
+        return self._prepare(num_workers, overwrite, tokens=False)
+
+    def precompute_tokens(
+        self, num_workers: int | None = None, overwrite: bool = False
+    ) -> PrepareReport:
+        """Fill the cache with tokens."""
+        return self._prepare(num_workers, overwrite, features=False)
+
+    def create_tf_dataset(
+        self,
+        batch_size: int | None = None,
+        use_cache_files: bool = True,
+        num_parallel_calls: int | None = None,
+        shuffle: bool = True,
+        epoch: int = 0,
+    ):
+        """One epoch as a tf.data.Dataset of dicts, padded, exactly `batch_size` utterances each.
+
+        Without `use_cache_files` features are computed from the recordings and nothing is written.
+        """
+        config = _own_config(self.config)
+        config.data.batch_size = batch_size or config.data.batch_size
+        if not use_cache_files:
+            config.data.preprocessing_mode = "runtime"
+        opener = ModeOpener(config, self.tokenizer, self.progress, self.profiler)
+        split = opener.open(self.utterances, self.corpus.root, self.subset)
+        plan = split.plan(batch_options(config), epoch, shuffle)
+        return split_dataset(split, plan, config.data, num_parallel_calls)
+
+    def verify_and_fix_cache(self, fix: bool = True) -> RepairReport:
+        """Find all that is damaged or missing; with `fix`, make just that again."""
+        if fix:
+            workers = self.config.data.num_workers
+            return fix_cache(self.location, self.utterances, workers, self.progress)
+        return RepairReport(verify_cache(self.location))
+
+    def get_performance_report(self) -> str:
+        """What is stored of this corpus, where, and how much of the disk it takes."""
+        return str(take_inventory(self.location, self.utterances))
+
+    def _prepare(self, num_workers: int | None, overwrite: bool, **what: bool) -> PrepareReport:
+        with self.profiler.profile_operation("prepare"):
+            return prepare(
+                self.utterances,
+                self.location,
+                workers=num_workers or self.config.data.num_workers,
+                overwrite=overwrite,
+                progress=self.progress,
+                **what,
+            )
+
+
+def _own_config(config: DataConfig | XTTSConfig) -> XTTSConfig:
+    """A copy, so that what is changed here stays here."""
+    if isinstance(config, DataConfig):
+        return XTTSConfig(data=config)
+    return XTTSConfig(data=config.data, model=config.model, training=config.training)

@@ -1,0 +1,305 @@
+"""Batches for TensorFlow: gathered in the graph, copied by a thread, or computed on the fly."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache as cached_once
+from functools import partial
+
+import numpy as np
+import tensorflow as tf
+
+from myxtts.audio.io import AudioError
+from myxtts.audio.mel import mel_and_energy_tf
+from myxtts.audio.pitch import pitch_tf
+from myxtts.config.config import DataConfig
+from myxtts.data import readers
+from myxtts.data.batching import BatchPlan
+from myxtts.data.cache import PackedCache
+from myxtts.data.features import FeatureSettings, load_samples
+from myxtts.data.mapping import aligned_empty
+from myxtts.data.store import CacheError
+from myxtts.monitoring.cores import available_cores
+
+logger = logging.getLogger(__name__)
+
+TensorBatch = dict[str, tf.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """How batches are brought to the step."""
+
+    native: bool = True
+    prefetch: int = 4
+    overlap: bool = True
+    device: str = ""
+    workers: int = 2
+
+
+def reader_options(data: DataConfig) -> ReaderOptions:
+    """What a configuration says, as far as this machine can do it; the log says where it cannot."""
+    device = _gpu() if data.prefetch_to_gpu and data.optimize_cpu_gpu_overlap else ""
+    native = data.use_tf_native_loading
+    if native and not (data.enable_memory_mapping or data.memory_cache):
+        logger.warning(
+            "native loading needs the cache mapped or in memory, and enable_memory_mapping and "
+            "memory_cache are off: using the host reader"
+        )
+        native = False
+    return ReaderOptions(
+        native=native,
+        prefetch=data.prefetch_buffer_size,
+        overlap=data.optimize_cpu_gpu_overlap,
+        device=device,
+        workers=min(data.num_workers, available_cores()),
+    )
+
+
+@cached_once
+def _gpu() -> str:
+    """The device that batches go to ahead of their step, or none."""
+    if tf.config.list_logical_devices("GPU"):
+        return "/GPU:0"
+    logger.info("prefetch_to_gpu: inactive: no GPU")
+    return ""
+
+
+class Batches:
+    """One epoch of batches; remembers how long each one was awaited."""
+
+    def __init__(self, make: Callable[[], Iterable[TensorBatch]], plan: BatchPlan, reader: str):
+        self._make = make
+        self.plan = plan
+        self.reader = reader
+        self.data_ms: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __iter__(self) -> Iterator[TensorBatch]:
+        self.data_ms = []
+        source = iter(self._make())
+        while True:
+            began = time.perf_counter()
+            batch = next(source, None)
+            if batch is None:
+                return
+            self.data_ms.append(1e3 * (time.perf_counter() - began))
+            yield batch
+
+
+def cached_batches(cache: PackedCache, plan: BatchPlan, options: ReaderOptions) -> Batches:
+    """Batches of a complete cache, by the native or the host reader: the same bits by either."""
+    if options.native:
+        dataset = native_dataset(cache, plan, options)
+        return Batches(lambda: _with_read_ahead(dataset, cache, plan, options), plan, "native")
+    make = lambda: readers.host_batches(cache, plan)  # noqa: E731
+    return Batches(
+        lambda: _with_read_ahead(hand_over(make, options), cache, plan, options), plan, "host"
+    )
+
+
+def runtime_batches(
+    cache: PackedCache, plan: BatchPlan, settings: FeatureSettings, options: ReaderOptions
+) -> Batches:
+    """Batches from the recordings: threads decode, the graph computes, nothing is stored."""
+    dataset = runtime_dataset(cache, plan, settings, options)
+    return Batches(lambda: dataset, plan, "runtime")
+
+
+def native_dataset(
+    cache: PackedCache, plan: BatchPlan, options: ReaderOptions, parallel_calls: int | None = None
+) -> tf.data.Dataset:
+    """One gather per column and batch, in the graph, on the mapped arrays themselves."""
+    gather = _native_gather(cache, plan)
+    rows = (plan.bounds[:-1], plan.bounds[1:], plan.frames, plan.tokens)
+    dataset = tf.data.Dataset.from_tensor_slices(tuple(tf.constant(row) for row in rows))
+    dataset = dataset.map(gather, num_parallel_calls=parallel_calls)
+    return _finish(dataset, options)
+
+
+def host_dataset(
+    make: Callable[[], Iterable[readers.Batch]], cache: PackedCache, options: ReaderOptions
+) -> tf.data.Dataset:
+    """Batches of NumPy arrays as a tf.data pipeline: one call of Python per batch."""
+    dataset = tf.data.Dataset.from_generator(make, output_signature=_signature(cache))
+    return _finish(dataset, options)
+
+
+def runtime_dataset(
+    cache: PackedCache, plan: BatchPlan, settings: FeatureSettings, options: ReaderOptions
+) -> tf.data.Dataset:
+    """Waveforms from decoding threads, features from the graph."""
+    ahead = options.prefetch if options.overlap else 0
+    make = lambda: _waveform_batches(cache, plan, settings, options.workers, ahead)  # noqa: E731
+    spec = _signature(cache, skip=("mel", "energy", "pitch"))
+    spec["samples"] = tf.TensorSpec([None, None], tf.float32)
+    spec["sample_lengths"] = tf.TensorSpec([None], tf.int32)
+    dataset = tf.data.Dataset.from_generator(make, output_signature=spec)
+    calls = options.workers if options.overlap else None
+    dataset = dataset.map(_features_in_graph(settings), num_parallel_calls=calls)
+    return _finish(dataset, options)
+
+
+def hand_over(
+    make: Callable[[], Iterable[readers.Batch]], options: ReaderOptions
+) -> Iterator[TensorBatch]:
+    """Turn arrays into tensors without a copy, ahead of the step and onto its device if asked."""
+    tensors = (_to_tensors(batch, options.device) for batch in make())
+    return readers.in_background(tensors, options.prefetch) if options.overlap else tensors
+
+
+def shared_tensor(array: np.ndarray) -> tf.Tensor:
+    """The array's own memory as a tensor; the array lives as long as the tensor."""
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+def _native_gather(cache: PackedCache, plan: BatchPlan):
+    """Build the function (first, last, frames, tokens) -> batch over the cache's tensors."""
+    for name, data in cache.columns.items():
+        if data.array is None:
+            raise CacheError(
+                f"native loading needs the column {name!r} mapped or in memory: set "
+                "enable_memory_mapping or memory_cache, or use_tf_native_loading=false"
+            )
+    with tf.device("/CPU:0"):
+        columns = {name: shared_tensor(data.array) for name, data in cache.columns.items()}
+        starts = {name: tf.constant(values, tf.int64) for name, values in cache.starts.items()}
+        pads = {name: tf.constant(data.pad_row, tf.int64) for name, data in cache.columns.items()}
+        order = tf.constant(plan.order, tf.int64)
+        numbers = {
+            "text_lengths": tf.constant(cache.text_lengths, tf.int32),
+            "mel_lengths": tf.constant(cache.mel_lengths, tf.int32),
+            "speaker": tf.constant(cache.speaker, tf.int32),
+            "language": tf.constant(cache.language, tf.int32),
+        }
+
+    def gather(first, last, frames, tokens) -> TensorBatch:
+        index = order[first:last]
+        batch = {name: tf.gather(values, index) for name, values in numbers.items()}
+        for name, column in columns.items():
+            is_text = name == "tokens"
+            lengths = tf.cast(batch["text_lengths" if is_text else "mel_lengths"], tf.int64)
+            steps = tf.range(tf.cast(tokens if is_text else frames, tf.int64))
+            rows = tf.gather(starts[name], index)[:, None] + steps
+            rows = tf.where(steps < lengths[:, None], rows, pads[name])
+            batch[name] = tf.gather(column, rows)
+        return batch | {"index": index}
+
+    return gather
+
+
+def _finish(dataset: tf.data.Dataset, options: ReaderOptions) -> tf.data.Dataset:
+    """Prefetch to the host or the device, and keep tf.data from copying mapped tensors."""
+    settings = tf.data.Options()
+    # The default graph rewrites copy captured tensors into memory: all of the cache.
+    settings.experimental_optimization.apply_default_optimizations = False
+    settings.autotune.enabled = False
+    settings.deterministic = True
+    if options.overlap:
+        settings.threading.private_threadpool_size = max(2, options.workers)
+        dataset = dataset.prefetch(options.prefetch)
+    dataset = dataset.with_options(settings)
+    if options.device:
+        to_device = tf.data.experimental.prefetch_to_device(options.device, options.prefetch)
+        dataset = dataset.apply(to_device)
+    return dataset
+
+
+def _to_tensors(batch: readers.Batch, device: str) -> TensorBatch:
+    with tf.device("/CPU:0"):
+        tensors = {name: _hand_over_one(array) for name, array in batch.items()}
+    if not device:
+        return tensors
+    with tf.device(device):
+        return {name: tf.identity(tensor) for name, tensor in tensors.items()}
+
+
+def _hand_over_one(array: np.ndarray) -> tf.Tensor:
+    """Without a copy where the array is aligned as kernels want it; the small ones are copied."""
+    aligned = array.ctypes.data % 64 == 0 and array.flags.c_contiguous and array.size > 1024
+    return shared_tensor(array) if aligned else tf.constant(array)
+
+
+def _with_read_ahead(
+    batches: Iterable[TensorBatch], cache: PackedCache, plan: BatchPlan, options: ReaderOptions
+) -> Iterator[TensorBatch]:
+    advance = readers.reading_ahead(cache, plan, 4 * options.prefetch)
+    for taken, batch in enumerate(batches):
+        advance(taken)
+        yield batch
+
+
+def _signature(cache: PackedCache, skip: tuple[str, ...] = ()) -> dict[str, tf.TensorSpec]:
+    labels = ("text_lengths", "mel_lengths", "speaker", "language")
+    spec = {name: tf.TensorSpec([None], tf.int32) for name in labels}
+    spec["index"] = tf.TensorSpec([None], tf.int64)
+    for name, data in cache.columns.items():
+        if name not in skip:
+            shape = [None, None] + ([data.column.width] if data.column.width > 1 else [])
+            spec[name] = tf.TensorSpec(shape, data.column.dtype)
+    return spec
+
+
+def _waveform_batches(
+    cache: PackedCache, plan: BatchPlan, settings: FeatureSettings, workers: int, ahead: int
+) -> Iterator[readers.Batch]:
+    """Decoded recordings, padded to the samples of the planned frames, with the batch's labels."""
+    decode = partial(_decode, cache, settings)
+    for number, found in readers.worked_ahead(plan, decode, lambda i: True, workers, ahead):
+        samples = [found[i] for i in plan[number].tolist()]
+        batch = _waveform_batch(cache, plan, number, samples, settings.spec.hop_length)
+        if batch is not None:
+            yield batch
+
+
+def _decode(cache: PackedCache, settings: FeatureSettings, position: int) -> np.ndarray | None:
+    try:
+        return load_samples(cache.audio[position], settings)
+    except AudioError as error:
+        logger.warning("left out of its batch: %s", error)
+        return None
+
+
+def _waveform_batch(
+    cache: PackedCache, plan: BatchPlan, number: int, found: list[np.ndarray | None], hop: int
+) -> readers.Batch | None:
+    kept = [row for row, samples in enumerate(found) if samples is not None]
+    if not kept:
+        return None
+    positions = plan[number][kept]
+    # A frame more than planned: what is left over of the last hop must have room.
+    samples = aligned_empty((len(kept), (int(plan.frames[number]) + 1) * hop), np.float32)
+    lengths = np.zeros(len(kept), np.int32)
+    for row, source in enumerate(kept):
+        lengths[row] = len(found[source])
+        samples[row, : lengths[row]] = found[source]
+        samples[row, lengths[row] :] = 0
+    batch = readers.labels(cache, positions, cache.mel_lengths[positions].astype(np.int32))
+    tokens = cache.columns["tokens"]
+    batch["tokens"] = np.zeros((len(kept), int(plan.tokens[number])), np.int32)
+    for row, position in enumerate(positions.tolist()):
+        length = int(cache.text_lengths[position])
+        tokens.copy(int(cache.starts["tokens"][position]), length, batch["tokens"][row])
+    return batch | {"samples": samples, "sample_lengths": lengths}
+
+
+def _features_in_graph(settings: FeatureSettings):
+    """Build the function that replaces a batch's waveforms by their features."""
+    spec = settings.spec
+
+    def features(batch: TensorBatch) -> TensorBatch:
+        samples, lengths = batch.pop("samples"), batch.pop("sample_lengths")
+        frames = tf.shape(samples)[1] // spec.hop_length - 1
+        mel, energy, counts = mel_and_energy_tf(samples, spec, lengths)
+        batch["mel"] = tf.cast(mel[:, :frames], settings.dtype)
+        batch["energy"] = energy[:, :frames]
+        batch["mel_lengths"] = counts
+        if settings.with_pitch:
+            f0 = pitch_tf(samples, lengths, spec, settings.pitch_fmin, settings.pitch_fmax)
+            batch["pitch"] = f0[:, :frames]
+        return batch
+
+    return features

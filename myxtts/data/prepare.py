@@ -1,0 +1,411 @@
+"""Utterances into features and tokens into the cache: in parallel, resumable, and reported."""
+
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.audio.io import AudioError, read_info
+from myxtts.audio.threads import single_threaded_blas
+from myxtts.config.config import DataConfig
+from myxtts.data.cache import StoreView
+from myxtts.data.corpus import Rejection, Utterance
+from myxtts.data.features import FeatureSettings, compute_features
+from myxtts.data.store import CacheError, Column, Row, Store, fingerprint, hash64
+from myxtts.monitoring.cores import available_cores
+from myxtts.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+TOKEN_COLUMNS = (Column("tokens", "int32"),)
+NO_TOKENS = "nothing to say"
+# Free space that a preflight leaves to others.
+SPARE_BYTES = 64 * 2**20
+
+Progress = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class CacheLocation:
+    """The two stores of a corpus for given settings."""
+
+    folder: Path
+    features: Store
+    tokens: Store
+    settings: FeatureSettings
+    tokenizer: Tokenizer
+
+
+@dataclass
+class PrepareReport:
+    """What `prepare` made, found, and could not make."""
+
+    made: int = 0
+    reused: int = 0
+    audio_seconds: float = 0.0
+    rejections: list[Rejection] = field(default_factory=list)
+
+
+def locate_cache(root: Path, config: DataConfig, tokenizer: Tokenizer) -> CacheLocation:
+    """Where the features and tokens of a corpus belong, by the fingerprints of their settings."""
+    settings = FeatureSettings.from_config(config)
+    folder = cache_folder(root, config.cache_dir)
+    audio = {"kind": "features", **settings.as_dict()}
+    text = {"kind": "tokens", "tokenizer": tokenizer.fingerprint()}
+    return CacheLocation(
+        folder,
+        Store(folder / f"features-{fingerprint(settings.columns, audio)}", settings.columns, audio),
+        Store(folder / f"tokens-{fingerprint(TOKEN_COLUMNS, text)}", TOKEN_COLUMNS, text),
+        settings,
+        tokenizer,
+    )
+
+
+def cache_folder(root: Path, cache_dir: str = "") -> Path:
+    """Beside the recordings, or in a folder of the corpus's own below `cache_dir`."""
+    root = Path(root).resolve()
+    if not cache_dir:
+        return root / "cached_features"
+    return Path(cache_dir) / f"{root.name}-{hash64(str(root)):016x}"
+
+
+def prepare(
+    utterances: Sequence[Utterance],
+    location: CacheLocation,
+    *,
+    workers: int = 0,
+    features: bool = True,
+    tokens: bool = True,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> PrepareReport:
+    """Fill the cache with what it lacks of these utterances; shards that are there stay.
+
+    Interrupting it anywhere leaves whole shards, and the next call makes the rest.
+    """
+    report = PrepareReport()
+    _create(location)
+    if tokens:
+        _fill(_TokenWork(location), utterances, workers, overwrite, report, None)
+    if features:
+        _fill(_FeatureWork(location), utterances, workers, overwrite, report, progress)
+    return report
+
+
+def missing_features(utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+    """Which utterances have no row in the store that fits their recording as it is now."""
+    rows = view.find(keys_of(utterances))
+    missing = rows < 0
+    for i in np.flatnonzero(~missing).tolist():
+        signature = source_signature(utterances[i].audio)
+        if signature != int(view.signatures[rows[i]]):
+            content = _content_of(utterances[i].audio)
+            missing[i] = content is None or content != int(view.contents[rows[i]])
+    return missing
+
+
+def missing_tokens(utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+    """Which utterances have no row in the store that fits their text."""
+    rows = view.find(keys_of(utterances))
+    wanted = np.array([text_signature(u) for u in utterances], np.uint64)
+    missing = rows < 0
+    found = ~missing
+    missing[found] = view.signatures[rows[found]] != wanted[found]
+    return missing
+
+
+def rejections_of(utterances: Sequence[Utterance], view: StoreView) -> list[Rejection]:
+    """The utterances that were tried and could not be stored, with the reasons of that time."""
+    rows = view.find(keys_of(utterances))
+    empty = np.flatnonzero((rows >= 0) & (view.lengths[rows] == 0)) if len(view) else []
+    reasons = view.notes("reason") if len(empty) else ()
+    found = []
+    for i in empty:
+        reason, _, detail = reasons[rows[i]].partition(": ")
+        found.append(Rejection(utterances[i].id, reason, detail, 0.0))
+    return found
+
+
+def keys_of(utterances: Sequence[Utterance]) -> np.ndarray:
+    """The 64-bit keys under which stores know utterances."""
+    return np.array([hash64(u.id) for u in utterances], np.uint64)
+
+
+def source_signature(path: Path) -> int:
+    """Changes whenever a recording is written; costs one stat."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return 0
+    return hash64(f"{stat.st_size}:{stat.st_mtime_ns}")
+
+
+def text_signature(utterance: Utterance) -> int:
+    return hash64(f"{utterance.language}\n{utterance.speaker}\n{utterance.text}")
+
+
+def estimate_bytes(utterances: Sequence[Utterance], settings: FeatureSettings) -> int:
+    """What the features will take on disk, from the headers of a sample of the recordings."""
+    if not utterances:
+        return 0
+    step = max(1, len(utterances) // 200)
+    seconds, size = 0.0, 0
+    for utterance in utterances[::step]:
+        try:
+            seconds += read_info(utterance.audio).seconds
+            size += utterance.audio.stat().st_size
+        except (AudioError, OSError):
+            continue
+    if size == 0:
+        return 0
+    total = sum(_size_of(utterance.audio) for utterance in utterances)
+    frames = total * seconds / size * settings.spec.sample_rate / settings.spec.hop_length
+    return int(frames * sum(column.row_bytes for column in settings.columns))
+
+
+def check_space(folder: Path, needed: int) -> None:
+    """Refuse before anything is written where the disk cannot hold it."""
+    free = shutil.disk_usage(nearest_folder(folder)).free
+    if needed + SPARE_BYTES > free:
+        raise CacheError(
+            f"the cache will take about {needed / 1e9:.2f} GB in {folder}, and {free / 1e9:.2f} GB "
+            "are free: free some space, move it with --cache-dir, store float16, or use "
+            "--preprocessing-mode runtime, which stores nothing"
+        )
+
+
+def shard_size(utterances: int) -> int:
+    """Utterances per shard: about 64 shards for a corpus, between 64 and 2,048 in each."""
+    return int(np.clip(2 ** int(np.ceil(np.log2(max(utterances, 1) / 64))), 64, 2048))
+
+
+class _FeatureWork:
+    """Recordings into shards of features."""
+
+    def __init__(self, location: CacheLocation):
+        self.store, self.settings = location.features, location.settings
+
+    def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+        return missing_features(utterances, view)
+
+    def check_space(self, utterances: Sequence[Utterance]) -> None:
+        check_space(self.store.folder, estimate_bytes(utterances, self.settings))
+
+    def signature(self, utterance: Utterance) -> int:
+        return source_signature(utterance.audio)
+
+    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
+        for utterance in utterances:
+            yield feature_row(utterance, self.settings)
+
+
+class _TokenWork:
+    """Texts into shards of tokens."""
+
+    def __init__(self, location: CacheLocation):
+        self.store, self.table = location.tokens, location.tokenizer.to_json()
+
+    def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+        return missing_tokens(utterances, view)
+
+    def check_space(self, utterances: Sequence[Utterance]) -> None:
+        check_space(self.store.folder, sum(8 * len(u.text) for u in utterances))
+
+    def signature(self, utterance: Utterance) -> int:
+        return text_signature(utterance)
+
+    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
+        encoded = encode_all(utterances, Tokenizer.from_json(self.table))
+        for utterance, ids in zip(utterances, encoded, strict=True):
+            yield token_row(utterance, ids)
+
+
+def feature_row(utterance: Utterance, settings: FeatureSettings) -> Row:
+    """Compute one utterance, or say why it cannot be."""
+    signature = source_signature(utterance.audio)
+    content = _content_of(utterance.audio) or 0
+    try:
+        arrays = compute_features(utterance.audio, settings)
+    except AudioError as error:
+        return Row(utterance.id, signature, content, reason=f"{error.reason}: {error.detail}")
+    return Row(utterance.id, signature, content, arrays)
+
+
+def token_row(utterance: Utterance, ids: np.ndarray) -> Row:
+    """One utterance's tokens with all that its metadata say of it."""
+    signature = text_signature(utterance)
+    notes = {name: getattr(utterance, name) for name in ("text", "speaker", "language")}
+    reason = "" if len(ids) else f"{NO_TOKENS}: {utterance.text[:80]!r}"
+    return Row(utterance.id, signature, signature, {"tokens": ids}, notes, reason)
+
+
+def encode_all(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> list[np.ndarray]:
+    """Tokens of many utterances, language by language, in the order of the utterances."""
+    out: list[np.ndarray] = [np.zeros(0, np.int32)] * len(utterances)
+    for language in sorted({utterance.language for utterance in utterances}):
+        chosen = [i for i, u in enumerate(utterances) if u.language == language]
+        encoded = tokenizer.encode_batch([utterances[i].text for i in chosen], language)
+        for i, ids in zip(chosen, encoded, strict=True):
+            out[i] = ids
+    return out
+
+
+def _create(location: CacheLocation) -> None:
+    try:
+        location.features.create()
+        location.tokens.create({"tokenizer.json": location.tokenizer.to_json()})
+    except OSError as error:
+        raise CacheError(
+            f"cannot write the cache to {location.folder} ({error.strerror}): "
+            "make it writable, or name another place with --cache-dir"
+        ) from error
+
+
+def _fill(
+    work: "_FeatureWork | _TokenWork",
+    utterances: Sequence[Utterance],
+    workers: int,
+    overwrite: bool,
+    report: PrepareReport,
+    progress: Progress | None,
+) -> None:
+    store = work.store
+    with store.lock():
+        removed = store.remove_leftovers()
+        if removed:
+            logger.info("%s: removed %d files of an interrupted run", store.folder, len(removed))
+        view = StoreView(store)
+        missing = np.ones(len(utterances), bool) if overwrite else work.missing(utterances, view)
+        todo = [utterances[i] for i in np.flatnonzero(missing).tolist()]
+        work.check_space(todo)
+        tasks = _tasks(work, todo, view, shard_size(len(utterances)))
+        done = 0
+        for count, seconds in _run(tasks, workers):
+            done += count
+            report.audio_seconds += seconds
+            if progress:
+                progress(done, len(todo), report.audio_seconds)
+        report.made += len(todo)
+        report.reused += len(utterances) - len(todo)
+        report.rejections += rejections_of(utterances, StoreView(store) if todo else view)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One shard to be made, by whichever process."""
+
+    work: "_FeatureWork | _TokenWork"
+    utterances: tuple[Utterance, ...]
+    generation: int
+
+    def run(self) -> tuple[int, float]:
+        keys = [(u.id, self.work.signature(u)) for u in self.utterances]
+        rows = _while_wanted(self.work.rows(self.utterances))
+        index = self.work.store.write_shard(rows, keys, self.generation)
+        settings = getattr(self.work, "settings", None)
+        if settings is None:
+            return len(index), 0.0
+        return len(index), index.rows * settings.spec.hop_length / settings.spec.sample_rate
+
+
+def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[_Task]:
+    """Cut the work into shards in the order of the corpus.
+
+    Every finished shard is full but the last one of the corpus, so what an interrupted run leaves
+    falls into the same shards again.
+    """
+    rows = view.find(keys_of(todo))
+    generations = np.where(rows >= 0, view.generation[rows] + 1 if len(view) else 0, 0)
+    return [
+        _Task(work, tuple(todo[at : at + size]), int(generations[at : at + size].max()))
+        for at in range(0, len(todo), size)
+    ]
+
+
+def _run(tasks: Sequence[_Task], workers: int) -> Iterator[tuple[int, float]]:
+    """Run tasks in processes of their own, or here where there is little to share out."""
+    workers = min(workers or available_cores(), available_cores(), len(tasks))
+    if workers <= 1:
+        with single_threaded_blas():
+            for task in tasks:
+                yield task.run()
+        return
+    pool = ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), _start_worker, (os.getpid(),)
+    )
+    try:
+        # A few tasks ahead of the workers: what was not started is not waited for on Ctrl-C.
+        waiting, running = list(reversed(tasks)), set[Future]()
+        while waiting or running:
+            while waiting and len(running) < workers + 1:
+                running.add(pool.submit(_Task.run, waiting.pop()))
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield future.result()
+    except BrokenProcessPool as error:
+        raise CacheError(
+            "a worker process died, perhaps for want of memory; what was finished is kept: "
+            "run the same command again, with a smaller --num-workers"
+        ) from error
+    finally:
+        _stop(pool)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers at once; whatever they were writing has a temporary name."""
+    processes = list((pool._processes or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+
+
+_parent = 0
+
+
+def _start_worker(parent: int) -> None:
+    global _parent
+    _parent = parent
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    single_threaded_blas().__enter__()
+
+
+def _while_wanted(rows: Iterator[Row]) -> Iterator[Row]:
+    """End the worker when the process that wanted the rows is gone."""
+    for row in rows:
+        if _parent and os.getppid() != _parent:
+            raise SystemExit("the process that asked for this work is gone")
+        yield row
+
+
+def _content_of(path: Path) -> int | None:
+    """Size and checksum of a recording: the same after a copy, which changes its time."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return (len(data) & 0xFFFFFFFF) << 32 | zlib.crc32(data)
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def nearest_folder(folder: Path) -> Path:
+    """The folder itself, or the nearest above it that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder

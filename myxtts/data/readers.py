@@ -1,0 +1,169 @@
+"""Batches as arrays of NumPy, made by background threads: no TensorFlow, no call per frame.
+
+A batch is a dict:
+    tokens        int32   [batch, tokens]        padded with 0
+    text_lengths  int32   [batch]
+    mel           stored  [batch, frames, mels]  padded with 0, in the stored type
+    mel_lengths   int32   [batch]
+    energy        float32 [batch, frames]
+    pitch         float32 [batch, frames]        Hz, 0 where unvoiced
+    speaker       int32   [batch]
+    language      int32   [batch]
+    index         int64   [batch]                positions in the cache, to name the utterances
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from myxtts.data.batching import BatchPlan
+from myxtts.data.cache import PackedCache
+from myxtts.data.mapping import aligned_empty
+
+Batch = dict[str, np.ndarray]
+Lookup = Callable[[int], dict[str, np.ndarray] | None]
+Item = TypeVar("Item")
+
+
+def host_batches(cache: PackedCache, plan: BatchPlan) -> Iterator[Batch]:
+    """Copy slices of the columns into fresh padded arrays, batch by batch."""
+    for number in range(len(plan)):
+        yield make_batch(cache, plan[number], int(plan.tokens[number]), int(plan.frames[number]))
+
+
+def filling_batches(
+    cache: PackedCache, plan: BatchPlan, lookup: Lookup, workers: int, ahead: int
+) -> Iterator[Batch]:
+    """The same where some features are not stored: `lookup` computes them, some batches ahead.
+
+    An utterance for which `lookup` has nothing leaves its batch one smaller.
+    """
+    cached = cache.is_cached
+    jobs = worked_ahead(plan, lookup, lambda i: not cached[i], workers, ahead)
+    for number, found in jobs:
+        positions = plan[number]
+        keep = np.array([found.get(i, True) is not None for i in positions.tolist()], bool)
+        if keep.any():
+            tokens, frames = int(plan.tokens[number]), int(plan.frames[number])
+            yield make_batch(cache, positions[keep], tokens, frames, found)
+
+
+def worked_ahead(
+    plan: BatchPlan,
+    work: Callable[[int], Item],
+    is_wanted: Callable[[int], bool],
+    workers: int,
+    ahead: int,
+) -> Iterator[tuple[int, dict[int, Item]]]:
+    """Do the work of each batch's wanted positions in threads, some batches ahead, in order."""
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        pending: deque = deque()
+        for number in range(len(plan) + ahead):
+            if number < len(plan):
+                wanted = [i for i in plan[number].tolist() if is_wanted(i)]
+                pending.append({i: pool.submit(work, i) for i in wanted})
+            if number >= ahead:
+                jobs = pending.popleft()
+                yield number - ahead, {i: job.result() for i, job in jobs.items()}
+
+
+def make_batch(
+    cache: PackedCache,
+    positions: np.ndarray,
+    tokens: int,
+    frames: int,
+    computed: dict[int, dict[str, np.ndarray] | None] | None = None,
+) -> Batch:
+    """One padded batch; `computed` holds the features of utterances that are not stored."""
+    computed = computed or {}
+    lengths = cache.mel_lengths[positions].astype(np.int32)
+    for row, position in enumerate(positions.tolist()):
+        if position in computed:
+            lengths[row] = len(computed[position]["mel"])
+    batch = labels(cache, positions, lengths)
+    for name, data in cache.columns.items():
+        width, own = (tokens, batch["text_lengths"]) if name == "tokens" else (frames, lengths)
+        shape = (len(positions), width) + ((data.column.width,) if data.column.width > 1 else ())
+        out = aligned_empty(shape, data.column.dtype)
+        starts = cache.starts[name][positions].tolist()
+        for row, (start, length) in enumerate(zip(starts, own.tolist(), strict=True)):
+            if name != "tokens" and (found := computed.get(int(positions[row]))):
+                out[row, :length] = found[name]
+            else:
+                data.copy(start, length, out[row])
+            out[row, length:] = 0
+        batch[name] = out
+    return batch
+
+
+def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -> Batch:
+    """The parts of a batch that have one number per utterance."""
+    return {
+        "text_lengths": cache.text_lengths[positions].astype(np.int32),
+        "mel_lengths": mel_lengths,
+        "speaker": cache.speaker[positions],
+        "language": cache.language[positions],
+        "index": positions.astype(np.int64),
+    }
+
+
+def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
+    """Run an iterator in a thread of its own, some items ahead; its errors are raised here."""
+    ready: queue.Queue = queue.Queue(ahead)
+    stopped = threading.Event()
+    end = object()
+
+    def put(item: object) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def produce() -> None:
+        source = iter(items)
+        try:
+            for item in source:
+                if not put(item):
+                    break
+            put(end)
+        except BaseException as error:
+            put(error)
+        finally:
+            if hasattr(source, "close"):
+                source.close()
+
+    thread = threading.Thread(target=produce, name="batches", daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not end:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def reading_ahead(cache: PackedCache, plan: BatchPlan, batches: int) -> Callable[[int], None]:
+    """A function that is told the batch just taken, and has the kernel read those to come.
+
+    It does nothing where the cache is in memory already: asking costs more than it saves there.
+    """
+    if cache.columns["mel"].resident_fraction() > 0.95 or not cache.is_cached.all():
+        return lambda taken: None
+    for number in range(min(batches, len(plan))):
+        cache.read_ahead(plan[number])
+
+    def advance(taken: int) -> None:
+        if taken + batches < len(plan):
+            cache.read_ahead(plan[taken + batches])
+
+    return advance

@@ -1,0 +1,94 @@
+"""Finding what is damaged or useless in a cache, and mending just that."""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from myxtts.data.corpus import Utterance
+from myxtts.data.inventory import disk_bytes, other_stores
+from myxtts.data.prepare import CacheLocation, PrepareReport, Progress, prepare
+from myxtts.data.store import Problem, Store
+
+
+@dataclass
+class RepairReport:
+    """What was found, and what was made anew."""
+
+    problems: list[Problem] = field(default_factory=list)
+    remade: PrepareReport = field(default_factory=PrepareReport)
+
+
+def verify_cache(location: CacheLocation, progress=None) -> list[Problem]:
+    """Read every byte of the stores; nothing is changed."""
+    stores = [store for store in (location.features, location.tokens) if store.folder.exists()]
+    return [problem for store in stores for problem in store.verify(progress)]
+
+
+def fix_cache(
+    location: CacheLocation,
+    utterances: Sequence[Utterance],
+    workers: int = 0,
+    progress: Progress | None = None,
+) -> RepairReport:
+    """Drop what is damaged and foreign, and make again what is missing then."""
+    report = RepairReport()
+    for store in (location.features, location.tokens):
+        if store.folder.exists():
+            with store.lock():
+                problems = store.verify()
+                drop_damaged(store, problems)
+                store.remove_leftovers()
+            report.problems += problems
+    report.remade = prepare(utterances, location, workers=workers, progress=progress)
+    return report
+
+
+def drop_damaged(store: Store, problems: Sequence[Problem]) -> None:
+    """Take damaged utterances out of their shards, and shards out of the store where need be."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    whole = {problem.shard for problem in problems if problem.shard and not problem.ids}
+    for problem in problems:
+        ids[problem.shard].update(problem.ids)
+    for shard in sorted(filter(None, ids)):
+        if shard in whole:
+            store.drop(shard)
+        else:
+            store.drop_rows(store.read_index(store.folder / f"{shard}.index"), ids[shard])
+
+
+def collect_garbage(
+    location: CacheLocation, utterances: Sequence[Utterance]
+) -> tuple[int, list[str]]:
+    """Delete stores of other settings, shards of no current utterance, and leftovers.
+
+    Returns the bytes freed and the names of what was deleted.
+    """
+    freed, names = 0, []
+    for name in other_stores(location):
+        freed += disk_bytes(location.folder / name)
+        names.append(name)
+        shutil.rmtree(location.folder / name)
+    wanted = {utterance.id for utterance in utterances}
+    for store in (location.features, location.tokens):
+        if store.folder.exists():
+            with store.lock():
+                before = disk_bytes(store.folder)
+                names += _drop_useless(store, wanted) + store.remove_leftovers()
+                freed += before - disk_bytes(store.folder)
+    return freed, names
+
+
+def _drop_useless(store: Store, wanted: set[str]) -> list[str]:
+    """Drop the shards of which no row is the newest of a wanted utterance."""
+    newest: dict[str, tuple[int, str]] = {}
+    shards = store.shards()
+    for shard in shards:
+        for name in shard.ids:
+            if name in wanted:
+                newest[name] = max(newest.get(name, (-1, "")), (shard.generation, shard.name))
+    needed = {shard for _, shard in newest.values()}
+    useless = [shard.name for shard in shards if shard.name not in needed]
+    for name in useless:
+        store.drop(name)
+    return useless

@@ -1,0 +1,152 @@
+"""The training or the validation part of a corpus, and the batches that are made of it."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from myxtts.config.config import DataConfig
+from myxtts.data import policy, readers
+from myxtts.data.batching import BatchOptions, BatchPlan, plan_epoch, plan_in_order
+from myxtts.data.cache import PackedCache, open_cache
+from myxtts.data.corpus import Rejection, Utterance
+from myxtts.data.filling import CacheFiller
+from myxtts.data.prepare import CacheLocation, keys_of, shard_size
+from myxtts.data.store import CacheError
+from myxtts.monitoring.cores import available_cores
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Split:
+    """Utterances, their cache, and how it is read."""
+
+    utterances: list[Utterance]
+    cache: PackedCache
+    location: CacheLocation
+    plan_lengths: np.ndarray
+    mode: str
+    decision: policy.Decision | None = None
+    rejections: list[Rejection] = field(default_factory=list)
+    known_bad: set[str] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return len(self.cache)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the features of every utterance are stored."""
+        return bool(self.cache.is_cached.all())
+
+    def plan(self, options: BatchOptions, epoch: int = 0, shuffle: bool = True) -> BatchPlan:
+        """Which utterances share a batch: the same in every run from the same seed and epoch."""
+        lengths = (self.cache.text_lengths, self.plan_lengths, options)
+        if shuffle:
+            return plan_epoch(*lengths, epoch, self.cache.speaker)
+        return plan_in_order(*lengths)
+
+    def keep(self, chosen: np.ndarray, rejections: Sequence[Rejection]) -> "Split":
+        """The same with some utterances only, and the reasons for the others."""
+        positions = np.flatnonzero(chosen)
+        utterances = [self.utterances[i] for i in positions.tolist()]
+        return replace(
+            self,
+            utterances=utterances,
+            cache=replace(self.cache.select(positions), audio=[u.audio for u in utterances]),
+            plan_lengths=self.plan_lengths[positions],
+            rejections=[*self.rejections, *rejections],
+        )
+
+
+def open_stores(location: CacheLocation, data: DataConfig, keys: np.ndarray) -> PackedCache:
+    """The stored features and tokens of some utterances, mapped or read as configured."""
+    return open_cache(
+        location.features,
+        location.tokens,
+        keys,
+        mapped=data.enable_memory_mapping,
+        in_memory=data.memory_cache,
+    )
+
+
+def split_batches(split: Split, plan: BatchPlan, data: DataConfig):
+    """Batches by the reader that fits the mode and what is stored."""
+    from myxtts.data import pipeline
+
+    options = pipeline.reader_options(data)
+    if split.mode == "runtime":
+        return pipeline.runtime_batches(split.cache, plan, split.location.settings, options)
+    if split.is_complete:
+        return _cached_batches(split, plan, options)
+    make = partial(_filling_batches, split, plan, data)
+    return pipeline.Batches(lambda: pipeline.hand_over(make, options), plan, "filling")
+
+
+def _cached_batches(split: Split, plan: BatchPlan, options):
+    """Stored batches by the configured reader, or by the other one where native loading fails."""
+    from myxtts.data import pipeline
+
+    try:
+        return pipeline.cached_batches(split.cache, plan, options)
+    except (CacheError, OSError, ValueError, RuntimeError) as error:
+        if split.mode == "precompute" or not options.native:
+            raise
+        logger.warning(
+            "native loading of %s failed (%s): using the host reader; "
+            "verify_and_fix_cache(fix=True) or `myxtts cache fix` mends a damaged cache",
+            split.location.features.folder,
+            error,
+        )
+        return pipeline.cached_batches(split.cache, plan, replace(options, native=False))
+
+
+def split_dataset(
+    split: Split, plan: BatchPlan, data: DataConfig, parallel_calls: int | None = None
+):
+    """The same batches as one epoch of a tf.data.Dataset."""
+    from myxtts.data import pipeline
+
+    options = pipeline.reader_options(data)
+    if split.mode == "runtime":
+        return pipeline.runtime_dataset(split.cache, plan, split.location.settings, options)
+    if split.is_complete and options.native:
+        return pipeline.native_dataset(split.cache, plan, options, parallel_calls)
+    if split.is_complete:
+        make = partial(readers.host_batches, split.cache, plan)
+    else:
+        make = partial(_filling_batches, split, plan, data)
+    return pipeline.host_dataset(make, split.cache, options)
+
+
+def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterator[readers.Batch]:
+    """Batches of an incomplete cache; afterwards the split reads what was stored."""
+    decision = split.decision
+    stores = decision.action in (policy.STORE_ALL, policy.STORE_SOME)
+    filler = CacheFiller(
+        split.utterances,
+        split.location.settings,
+        split.location.features if stores else None,
+        decision.allowed_bytes,
+        shard_size(len(split.utterances)),
+        split.known_bad,
+    )
+    workers = min(data.num_workers, available_cores())
+    ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
+    try:
+        yield from readers.filling_batches(split.cache, plan, filler, workers, ahead)
+    finally:
+        filler.close()
+        if filler.stored:
+            logger.info("stored the features of %d utterances", filler.stored)
+            split.decision = replace(decision, allowed_bytes=filler.allowed_bytes)
+            split.cache = _with_features(split, data)
+
+
+def _with_features(split: Split, data: DataConfig) -> PackedCache:
+    """The split's cache opened anew, with what has been stored since."""
+    fresh = open_stores(split.location, data, keys_of(split.utterances))
+    lengths = np.where(fresh.is_cached, fresh.mel_lengths, split.plan_lengths).astype(np.int32)
+    return replace(fresh, mel_lengths=lengths, audio=split.cache.audio)

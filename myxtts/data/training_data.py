@@ -1,0 +1,80 @@
+"""A corpus opened for training, as one configuration says, with its batches epoch by epoch."""
+
+from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.data.batching import BatchOptions
+from myxtts.data.corpus import Corpus, read_corpus
+from myxtts.data.modes import ModeOpener
+from myxtts.data.prepare import Progress
+from myxtts.data.profiling import usable_profiler
+from myxtts.data.split import Split, split_batches
+from myxtts.data.store import CacheError
+from myxtts.text.tokenizer import Tokenizer
+
+
+class TrainingData:
+    """Opens a corpus as the configuration says, and makes its batches epoch by epoch."""
+
+    def __init__(self, config: XTTSConfig, progress: Progress | None = None):
+        self.config = config
+        self.profiler = usable_profiler(config.data.profiler)
+        corpus, held_out = read_corpora(config.data)
+        self.corpus = corpus
+        languages = sorted({*corpus.languages, *(held_out.languages if held_out else ())})
+        self.tokenizer = Tokenizer.build(languages, config.data.text_units)
+        opener = ModeOpener(config, self.tokenizer, progress, self.profiler)
+        self.train = opener.open(corpus.train, corpus.root, "training")
+        validation = held_out or corpus
+        utterances = held_out.utterances if held_out else corpus.val
+        self.val = opener.open(utterances, validation.root, "validation") if utterances else None
+
+    def train_batches(self, epoch: int = 0, start: int = 0):
+        """The batches of an epoch, from any of them on."""
+        return self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
+
+    def val_batches(self):
+        """All validation utterances, always in the same batches."""
+        if self.val is None:
+            raise CacheError("this corpus has no validation part: raise val_fraction")
+        return self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
+
+    @property
+    def batch_options(self) -> BatchOptions:
+        return batch_options(self.config)
+
+    def _batches(self, split: Split, options: BatchOptions, epoch: int, start: int, shuffle: bool):
+        plan = split.plan(options, epoch, shuffle).skip(start)
+        return split_batches(split, plan, self.config.data)
+
+
+def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
+    """The corpus of a configuration, and the separate one for validation if it names one."""
+    options = {
+        "language": data.language,
+        "speaker_pattern": data.speaker_pattern,
+        "max_rejected": data.max_rejected,
+    }
+    separate = bool(data.val_dataset_path)
+    corpus = read_corpus(
+        data.dataset_path,
+        metadata_train=data.metadata_train_file,
+        metadata_eval=data.metadata_eval_file,
+        wavs_train=data.wavs_train_dir,
+        wavs_eval=data.wavs_eval_dir,
+        val_fraction=0.0 if separate else data.val_fraction,
+        **options,
+    )
+    if not separate:
+        return corpus, None
+    return corpus, read_corpus(data.val_dataset_path, val_fraction=0.0, **options)
+
+
+def batch_options(config: XTTSConfig) -> BatchOptions:
+    data = config.data
+    return BatchOptions(
+        batch_size=data.batch_size,
+        max_frames=data.max_frames_per_batch,
+        pool_batches=5 * data.shuffle_buffer_multiplier,
+        multiple=data.pad_to_multiple,
+        balance_speakers=data.balance_speakers,
+        seed=config.training.seed,
+    )

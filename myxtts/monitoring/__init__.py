@@ -1,0 +1,1 @@
+"""Timers, system samples and verdicts that serve any training script."""

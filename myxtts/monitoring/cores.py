@@ -1,0 +1,63 @@
+"""How many cores this process may really use: affinity, and the quota of its container."""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def available_cores(root: Path = Path("/")) -> int:
+    """Return the least of what affinity and any cgroup above the process grant, at least 1."""
+    limits = [_affinity(), *_quotas_v2(root), *_quotas_v1(root)]
+    return max(1, math.ceil(min(limits)))
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):  # absent on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _quotas_v2(root: Path) -> Iterator[float]:
+    """Yield the cores of each `cpu.max` ("quota period", both in microseconds)."""
+    for folder in _cgroups(root, "", root / "sys/fs/cgroup"):
+        quota, _, period = _read(folder / "cpu.max").partition(" ")
+        yield from _cores(quota, period)
+
+
+def _quotas_v1(root: Path) -> Iterator[float]:
+    """Yield the cores of each `cpu.cfs_quota_us`, where -1 means no quota."""
+    for mount in ("cpu", "cpu,cpuacct"):
+        for folder in _cgroups(root, "cpu", root / "sys/fs/cgroup" / mount):
+            yield from _cores(
+                _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+            )
+
+
+def _cgroups(root: Path, controller: str, mount: Path) -> Iterator[Path]:
+    """Yield the process's cgroup and all above it: a quota anywhere on the way binds.
+
+    In a container the path may be the host's and so not exist below the mount; the mount
+    itself is then the container's own cgroup.
+    """
+    yield mount
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(",") and ".." not in path:
+            folder = mount
+            for part in path.strip("/").split("/"):
+                folder = folder / part
+                yield folder
+
+
+def _cores(quota: str, period: str) -> Iterator[float]:
+    if quota.isdecimal() and period.isdecimal() and int(period) > 0:
+        yield int(quota) / int(period)
+
+
+def _read(path: Path) -> str:
+    """Return a small file's text, or nothing where there is no such file to read."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

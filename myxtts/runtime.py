@@ -1,0 +1,156 @@
+"""Devices, precision, compilation and seeds: the only place that sets TensorFlow's global state."""
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from myxtts.config.config import XTTSConfig
+from myxtts.config.io import environment_settings
+
+log = logging.getLogger(__name__)
+
+NO_GPU = "inactive: no GPU"
+
+
+@dataclass(frozen=True)
+class RuntimeState:
+    """What TensorFlow and Keras say of themselves, with the reason for what may surprise."""
+
+    gpus: tuple[str, ...]
+    policy: str
+    xla: bool
+    eager: bool
+    memory_growth: bool
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = {
+            "devices": ", ".join(self.gpus) or "CPU",
+            "precision": self.policy,
+            "XLA": "on" if self.xla else "off",
+            "functions": "eager" if self.eager else "graph",
+            "memory growth": "on" if self.memory_growth else "off",
+        }
+        return "; ".join(
+            f"{name}: {value}" + (f" ({self.notes[name]})" if name in self.notes else "")
+            for name, value in parts.items()
+        )
+
+
+def configure(config: XTTSConfig) -> RuntimeState:
+    """Set TensorFlow up as a configuration says, and seed every generator."""
+    import keras
+
+    config.check()
+    keras.utils.set_random_seed(config.training.seed)
+    return configure_gpus(
+        enable_mixed_precision=config.data.mixed_precision,
+        enable_xla=config.training.enable_xla_compilation,
+        enable_eager_debug=config.training.enable_eager_debug,
+        enable_graph_mode=config.training.enable_graph_mode,
+    )
+
+
+def configure_gpus(
+    memory_growth: bool = True,
+    enable_mixed_precision: bool | None = None,
+    enable_xla: bool | None = None,
+    enable_eager_debug: bool = False,
+    enable_graph_mode: bool = True,
+) -> RuntimeState:
+    """Set devices, precision, XLA and eager running; return and log what is in force afterwards.
+
+    None means where there is a GPU; the environment's choice wins over an argument.
+    """
+    import keras
+    import tensorflow as tf
+
+    devices = tf.config.list_physical_devices("GPU")
+    forced = environment_settings(os.environ)
+    mixed = _choice(forced, "data.mixed_precision", enable_mixed_precision)
+    xla = _choice(forced, "training.enable_xla_compilation", enable_xla)
+    notes = _grow_memory(devices, memory_growth)
+    notes |= _notes(bool(devices), mixed, xla)
+
+    has_gpu = bool(devices)
+    half = half_precision([_capability(device) for device in devices])
+    keras.config.set_dtype_policy(half if _holds(mixed, has_gpu) else "float32")
+    tf.config.optimizer.set_jit("autoclustering" if _holds(xla, has_gpu) else False)
+    tf.config.run_functions_eagerly(enable_eager_debug or not enable_graph_mode)
+
+    state = _read_back(notes)
+    log.info("%s", state)
+    return state
+
+
+def gpus() -> list[str]:
+    """Return the GPUs that TensorFlow sees, as names for `tf.device`."""
+    import tensorflow as tf
+
+    return [_name(device) for device in tf.config.list_physical_devices("GPU")]
+
+
+def half_precision(capabilities: Sequence[tuple[int, int]]) -> str:
+    """Return the mixed policy that every GPU computes natively; a CPU does with bfloat16."""
+    # bfloat16 has float32's range and needs no loss scaling; NVIDIA has it since 8.0.
+    return "mixed_bfloat16" if all(c >= (8, 0) for c in capabilities) else "mixed_float16"
+
+
+def _choice(forced, path: str, argument: bool | None) -> bool | None:
+    return forced[path].value if path in forced else argument
+
+
+def _holds(choice: bool | None, has_gpu: bool) -> bool:
+    return has_gpu if choice is None else choice
+
+
+def _notes(has_gpu: bool, mixed: bool | None, xla: bool | None) -> dict[str, str]:
+    if has_gpu:
+        return {}
+    notes = {name: NO_GPU for name, on in (("precision", mixed), ("XLA", xla)) if on is None}
+    if xla:
+        notes["XLA"] = "on a CPU only functions marked jit_compile are compiled"
+    return notes
+
+
+def _grow_memory(devices, enabled: bool) -> dict[str, str]:
+    import tensorflow as tf
+
+    if not devices:
+        return {"memory growth": NO_GPU} if enabled else {}
+    try:
+        for device in devices:
+            tf.config.experimental.set_memory_growth(device, enabled)
+    except RuntimeError:  # TensorFlow has opened the device, and keeps what it began with
+        reason = "TensorFlow was running already; configure it first"
+        log.warning("GPU memory growth cannot be changed: %s", reason)
+        return {"memory growth": reason}
+    return {}
+
+
+def _capability(device) -> tuple[int, int]:
+    import tensorflow as tf
+
+    details = tf.config.experimental.get_device_details(device)
+    return details.get("compute_capability", (0, 0))
+
+
+def _name(device) -> str:
+    return device.name.removeprefix("/physical_device:")
+
+
+def _read_back(notes: dict[str, str]) -> RuntimeState:
+    import keras
+    import tensorflow as tf
+
+    devices = tf.config.list_physical_devices("GPU")
+    growth = [bool(tf.config.experimental.get_memory_growth(device)) for device in devices]
+    return RuntimeState(
+        gpus=tuple(_name(device) for device in devices),
+        policy=keras.config.dtype_policy().name,
+        xla=bool(tf.config.optimizer.get_jit()),
+        eager=tf.config.functions_run_eagerly(),
+        memory_growth=bool(growth) and all(growth),
+        notes=notes,
+    )

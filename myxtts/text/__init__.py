@@ -1,0 +1,1 @@
+"""Text to token ids, the same for training, validation and inference."""

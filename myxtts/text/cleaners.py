@@ -1,0 +1,114 @@
+"""Text as it is written becomes text as it is spoken, one language at a time."""
+
+import re
+import unicodedata
+
+from myxtts.text import english, other_languages, persian
+from myxtts.text.languages import get_language
+
+# Part of every cache's fingerprint: raise it with any change to what `normalise` returns.
+CLEANERS_VERSION = 1
+
+ZWNJ = "\u200c"
+
+
+def normalise(text: str, language: str) -> str:
+    """Return clean, lower-case, spelled-out text: "$5" in English is "five dollars"."""
+    code = get_language(language).code
+    text = _unify(text)
+    if code == "en":
+        text = english.expand(text)
+    elif code == "fa":
+        text = persian.expand(text)
+    else:
+        text = other_languages.expand(text, code)
+    text = _lower(text, code)
+    return _tidy(text if code == "fa" else text.replace(ZWNJ, ""))
+
+
+def _unify(text: str) -> str:
+    """Bring Unicode's many ways to write a letter, a digit, a quote or a space down to one."""
+    text = unicodedata.normalize("NFC", text)
+    text = _COMPATIBILITY.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    text = _SPACES.sub(" ", text)
+    text = _INVISIBLE.sub("", text)
+    text = _FOREIGN_DIGITS.sub(lambda match: str(unicodedata.digit(match[0])), text)
+    text = re.sub(r"« ?| ?»", '"', text).translate(_PUNCTUATION)
+    text = re.sub(r"-{2,}|(?<= )-(?= )", "—", text)
+    return re.sub(r"\.{2,}|…[.…]+", "…", text)
+
+
+def _lower(text: str, code: str) -> str:
+    """Lower-case a text; Turkish tells dotted and dotless i apart."""
+    if code == "tr":
+        text = text.replace("I", "ı").replace("İ", "i")
+    # Lower-casing a dotted capital I leaves a combining dot behind.
+    return unicodedata.normalize("NFC", text.lower().replace("i\u0307", "i"))
+
+
+def _tidy(text: str) -> str:
+    """Drop what cannot be spoken, and leave one space between words and none before a comma."""
+    text = _SILENT.sub(" ", text)
+    text = re.sub(r'([!"(),:;?¡¿—…])(?:\s*\1)+', r"\1", text)
+    text = re.sub(r" +", " ", text)
+    text = re.sub(r" ([,.;:!?…)])", r"\1", text)
+    text = re.sub(r"([,;:!?…)])(?=[^\W\d_])", r"\1 ", text)
+    return text.strip(" -")
+
+
+def _class(*spans: tuple[int, int]) -> str:
+    return "[" + "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in spans) + "]"
+
+
+# Ligatures, Arabic presentation forms, full-width and half-width letters.
+_COMPATIBILITY = re.compile(
+    _class((0xFB00, 0xFB4F), (0xFB50, 0xFDFF), (0xFE30, 0xFE6F), (0xFE70, 0xFEFC), (0xFF01, 0xFFEE))
+    + "+"
+)
+_SPACES = re.compile(r"\s+")
+# Control, formatting, surrogate and private characters; the zero-width non-joiner is a letter of
+# Persian spelling and stays until the language is known.
+_INVISIBLE = re.compile(
+    _class(
+        (0x00, 0x1F),
+        (0x7F, 0x9F),
+        (0xAD, 0xAD),
+        (0x061C, 0x061C),
+        (0x180B, 0x180E),
+        (0x200B, 0x200B),
+        (0x200D, 0x200F),
+        (0x202A, 0x202E),
+        (0x2060, 0x206F),
+        (0xFE00, 0xFE0F),
+        (0xFEFF, 0xFEFF),
+        (0xFFF0, 0xFFFB),
+        (0xD800, 0xDFFF),
+        (0xE000, 0xF8FF),
+        (0xE0000, 0x10FFFF),
+    )
+)
+_FOREIGN_DIGITS = re.compile(r"[^\D0-9]")
+_PUNCTUATION = str.maketrans(
+    {
+        **dict.fromkeys("“”„‟«»‹›″‶「」『』《》〈〉❝❞", '"'),
+        **dict.fromkeys("‘’‚‛′‵`´ʼʹ", "'"),
+        **dict.fromkeys("‐‑‒–−﹣", "-"),
+        **dict.fromkeys("―⸺⸻─━", "—"),
+        **dict.fromkeys("،﹐", ","),
+        **dict.fromkeys("۔।॥", "."),
+        # Scripts without spaces still pause here.
+        **{"、": ", ", "。": ". ", "｡": ". "},
+        **dict.fromkeys("[{【〔", "("),
+        **dict.fromkeys("]}】〕", ")"),
+        "؛": ";",
+        "؟": "?",
+        "٪": "%",
+        "⁄": "/",
+        "‼": "!",
+        "‽": "?",
+        "٫": ".",
+        "٬": ",",
+        **{"½": " 1/2", "¼": " 1/4", "¾": " 3/4", "⅓": " 1/3", "⅔": " 2/3", "⅛": " 1/8"},
+    }
+)
+_SILENT = re.compile(r"[\s*_~^|<>\\/#=+@$%&§¶†‡•·■□►™®©°×]+")

@@ -1,0 +1,153 @@
+"""Text to IPA through espeak-ng, with one back-end kept open per process and language."""
+
+import os
+import re
+import threading
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+
+from myxtts.text.errors import MissingExtraError
+from myxtts.text.languages import Language, get_language
+from myxtts.text.symbols import DIGITS, PUNCTUATION
+
+_OPEN: dict[tuple[int, str], "_Espeak"] = {}
+
+
+class Phonemizer:
+    """The phonemes of one language; every instance shares the open back-end."""
+
+    def __init__(self, language: str):
+        self.language = get_language(language)
+        self._espeak = _open_espeak(self.language)
+
+    def phonemize(self, texts: Sequence[str]) -> list[str]:
+        """Turn each normalised text into IPA with stress marks, ties and its punctuation."""
+        return [self._phonemize_one(text) for text in texts]
+
+    def _phonemize_one(self, text: str) -> str:
+        pieces = []
+        for clause, pause in _clauses(drop_unreadable(text, self.language.code)):
+            pieces += [self._espeak.speak(clause), pause]
+        return "".join(pieces).strip()
+
+
+def phonemize(texts: Sequence[str], language: str) -> list[str]:
+    """Turn normalised texts of a language into IPA."""
+    return Phonemizer(language).phonemize(texts)
+
+
+def espeak_version() -> str:
+    """Tell which espeak-ng makes the phonemes, as they may differ between versions."""
+    return _open_espeak(get_language("en")).version
+
+
+def drop_unreadable(text: str, language: str) -> str:
+    """Remove characters that the voice can only name ("Chinese letter") or skip."""
+    return _unreadable(language).sub("", text)
+
+
+def unreadable_characters(text: str, language: str) -> list[str]:
+    """List, with repeats, the characters that `drop_unreadable` removes."""
+    return _unreadable(language).findall(text)
+
+
+@cache
+def _unreadable(code: str) -> re.Pattern:
+    # Voices read any Latin letter; of Han, only the Chinese one knows the sounds. Japanese kanji
+    # have to be written as kana.
+    scripts = {"zh-cn": "\u3400-\u4dbf\u4e00-\u9fff", "ko": "\uac00-\ud7a3"}.get(code, "")
+    known = re.escape(get_language(code).alphabet + PUNCTUATION + DIGITS)
+    return re.compile(f"[^\\s{known}{scripts}a-zA-Z\u00c0-\u024f\u0300-\u036f]")
+
+
+# A run of these between two words either pauses, and is kept, or is skipped. A point or a comma
+# between two letters or digits belongs to them.
+_SEPARATORS = re.compile(r'((?:[\s"();?!¡¿—…]|[.,:](?!(?<=\w.)\w))+)')
+_PAUSES = frozenset("(),.:;?!—…")
+_LONGEST_CLAUSE = 500
+
+
+def _clauses(text: str):
+    """Yield (words, pause): espeak drops punctuation, so it only sees what lies between pauses.
+
+    Quotation marks are kept beside a pause; inside a clause they are dropped, because cutting
+    there would change how the words around them are read.
+    """
+    parts = _SEPARATORS.split(text)
+    words, last = "", len(parts) - 1
+    for index in range(0, last, 2):
+        words += parts[index]
+        run = parts[index + 1]
+        is_outermost = not words or not parts[index + 2]
+        if is_outermost or not _PAUSES.isdisjoint(run) or len(words) > _LONGEST_CLAUSE:
+            yield words, re.sub(r"\s+", " ", run)
+            words = ""
+        else:
+            words += " "
+    yield words + parts[last], ""
+
+
+class _Espeak:
+    """One copy of the espeak-ng library with one voice; its state is global, hence the lock."""
+
+    def __init__(self, language: Language):
+        self._language = language
+        self._library = _load_library(language.espeak_voice)
+        self._repairs = (*_REPAIRS.get(language.code, ()), *_COMMON_REPAIRS)
+        self._lock = threading.Lock()
+        self.version = ".".join(map(str, self._library.version))
+
+    def speak(self, words: str) -> str:
+        """Return the IPA of a clause, without flags for words of another language."""
+        if not words.strip(" '-"):
+            return ""
+        with self._lock:
+            ipa = self._library.text_to_phonemes(words, tie=True)
+        ipa = _SWITCH_FLAG.sub("", ipa)
+        for written, repaired in self._repairs:
+            ipa = ipa.replace(written, repaired)
+        return unicodedata.normalize("NFC", " ".join(ipa.split()))
+
+
+def _open_espeak(language: Language) -> _Espeak:
+    # A forked child opens its own: the lock and the library's state belong to the parent.
+    key = os.getpid(), language.code
+    if key not in _OPEN:
+        _OPEN[key] = _Espeak(language)
+    return _OPEN[key]
+
+
+def _load_library(voice: str):
+    """Open espeak-ng from the packages of the extra, with a voice set."""
+    try:
+        import espeakng_loader
+        from phonemizer.backend.espeak.wrapper import EspeakWrapper
+    except ImportError as error:
+        raise MissingExtraError("turning text into phonemes", "phonemes") from error
+    EspeakWrapper.set_library(espeakng_loader.get_library_path())
+    EspeakWrapper.set_data_path(espeakng_loader.get_data_path())
+    library = EspeakWrapper()
+    library.set_voice(voice)
+    return library
+
+
+# Words of another language come as "(en)...(fa)", with ties between the letters of the flag.
+_SWITCH_FLAG = re.compile(r"\([^)]*\)")
+# Where espeak's "IPA" holds marks of its own, the IPA for the same sound.
+_REPAIRS = {
+    "zh-cn": (
+        ("s.", "ʂ"),
+        ("i.", "ɨ"),
+        ("o-", "ɤ"),
+        ("o͡n͡ɡ", "oŋ"),
+        ("ə͡r", "ɚ"),
+        ("ɜ", "3"),  # the third tone; espeak's IPA gives tones one and four the same sign
+    ),
+    "ko": tuple((f"{letter}-", f"{letter}\u0348") for letter in "kpqst") + (("ʃh", "ʃʰ"),),
+    "ar": (("a.", "ɑ"), ("i.", "ɨ"), ("u.", "ʊ")),
+    "fa": (("q1", "q"),),
+    "ru": (('u"', "ʉ"), ("^", "")),
+    "hi": (("r.", "ɽ"),),
+}
+_COMMON_REPAIRS = (("͡h", "ʰ"), ("͡ᵝ", "ᵝ"), ("-", ""), ("_", ""))

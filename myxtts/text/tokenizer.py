@@ -1,0 +1,235 @@
+"""Text to token ids and back, by a table that is fixed, saved and the same everywhere."""
+
+import hashlib
+import json
+import logging
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.text import phonemes, symbols
+from myxtts.text.cleaners import CLEANERS_VERSION, normalise
+from myxtts.text.errors import TextError
+from myxtts.text.languages import LANGUAGES, get_language
+
+logger = logging.getLogger(__name__)
+
+UNITS = ("characters", "phonemes")
+
+
+class Tokenizer:
+    """Normalises text, cuts it into characters or phonemes and looks these up; PAD is 0."""
+
+    def __init__(self, table: Sequence[str], languages: Sequence[str], units: str):
+        self.symbols = tuple(table)
+        self.languages = tuple(languages)
+        self.units = units
+        self._ids = _index(self.symbols)
+        silent = (*symbols.SPECIALS, *symbols.PUNCTUATION)
+        self._silent = frozenset(self._ids[symbol] for symbol in silent if symbol in self._ids)
+        self._has_bytes = symbols.BYTES[0] in self._ids
+        # Bounded, as an odd text may hold any number of different characters.
+        self._pieces = lru_cache(maxsize=65536)(self._find_pieces)
+
+    def __reduce__(self):
+        # Workers get the table and fill caches of their own.
+        return Tokenizer, (self.symbols, self.languages, self.units)
+
+    @classmethod
+    def build(cls, languages: Sequence[str] = ("en",), units: str = "characters") -> "Tokenizer":
+        """Make the table for some languages: it depends on nothing else, not on their order."""
+        if units not in UNITS:
+            raise TextError(f"unknown units {units!r}: choose one of {', '.join(UNITS)}")
+        codes = [get_language(code).code for code in languages]
+        if not codes:
+            raise TextError("a tokenizer needs at least one language")
+        codes = [code for code in LANGUAGES if code in codes]
+        if units == "phonemes":
+            return cls(symbols.phoneme_table(), codes, units)
+        spoken = [LANGUAGES[code] for code in codes]
+        letters = "".join(language.alphabet for language in spoken)
+        table = symbols.character_table(letters, any(item.is_open_script for item in spoken))
+        return cls(table, codes, units)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are, PAD and the other specials included."""
+        return len(self.symbols)
+
+    def encode(self, text: str, language: str = "en") -> np.ndarray:
+        """Return int32 ids from BOS to EOS, or raise if there is nothing to say."""
+        ids = self.encode_batch([text], language)[0]
+        if not len(ids):
+            shown = text if len(text) <= 60 else text[:57] + "..."
+            raise TextError(
+                f"nothing to say in {shown!r}: give a text with words in {language!r} that the "
+                f"tokenizer knows ({self.units} of {', '.join(self.languages)})"
+            )
+        return ids
+
+    def encode_batch(self, texts: Sequence[str], language: str = "en") -> list[np.ndarray]:
+        """Encode many texts; one with nothing to say gives an empty array."""
+        return [self._to_ids(units, language) for units in self._to_units(texts, language)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the normalised text or the phonemes behind ids, without the specials."""
+        parts = [self._symbol(int(index)) for index in ids]
+        text = "".join(part for part in parts if part not in symbols.SPECIALS)
+        text = _BYTE_RUN.sub(_decode_bytes, text)
+        return unicodedata.normalize("NFC", text)
+
+    def unknown(self, text: str, language: str = "en") -> Counter[str]:
+        """Count the characters, after normalisation, that `encode` has to drop."""
+        counts: Counter[str] = Counter()
+        if self.units == "phonemes":
+            self._check_language(language)
+            clean = normalise(text, language)
+            counts.update(phonemes.unreadable_characters(clean, language))
+        for unit in self._split(self._to_units([text], language)[0]):
+            counts.update(self._pieces(unit, language)[1])
+        return counts
+
+    def to_json(self) -> str:
+        """Write the whole table, so that a loaded tokenizer needs nothing else."""
+        document = {
+            "units": self.units,
+            "languages": self.languages,
+            "cleaners_version": CLEANERS_VERSION,
+            "symbols": self.symbols,
+        }
+        return json.dumps(document, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """Read what `to_json` wrote."""
+        try:
+            document = json.loads(text)
+            table, codes = document["symbols"], document["languages"]
+            units, version = document["units"], document["cleaners_version"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise TextError(f"this is not a saved tokenizer ({error}): make it anew") from error
+        if units not in UNITS or tuple(table[: len(symbols.SPECIALS)]) != symbols.SPECIALS:
+            raise TextError("this saved tokenizer has another format: make it anew")
+        if version != CLEANERS_VERSION:
+            logger.warning(
+                "the tokenizer was saved with cleaners version %s and this is version %s: "
+                "some texts may be read differently",
+                version,
+                CLEANERS_VERSION,
+            )
+        return cls(table, [get_language(code).code for code in codes], units)
+
+    def save(self, path: str | Path) -> None:
+        """Write the tokenizer to a JSON file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read a tokenizer from a JSON file."""
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise TextError(f"cannot read the tokenizer {path}: {error}") from error
+
+    def fingerprint(self) -> str:
+        """Hash all that decides the ids of a text, for the keys of caches."""
+        parts = [self.units, str(CLEANERS_VERSION), *self.symbols]
+        if self.units == "phonemes":
+            parts.append(phonemes.espeak_version())
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def _to_units(self, texts: Sequence[str], language: str) -> list[str]:
+        """Normalise texts and, where phonemes are asked for, phonemize them."""
+        self._check_language(language)
+        clean = [normalise(text, language) for text in texts]
+        if self.units == "phonemes":
+            return phonemes.phonemize(clean, language)
+        return clean
+
+    def _to_ids(self, units: str, language: str) -> np.ndarray:
+        ids = [symbols.BOS_ID]
+        for unit in self._split(units):
+            ids += self._pieces(unit, language)[0]
+        ids.append(symbols.EOS_ID)
+        return np.array([] if self._silent.issuperset(ids) else ids, np.int32)
+
+    def _split(self, units: str) -> Iterable[str]:
+        return _PHONEME.findall(units) if self.units == "phonemes" else units
+
+    def _find_pieces(self, unit: str, language: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Return the ids of a character or phoneme, and the characters of it that have none."""
+        if unit in self._ids:
+            return (self._ids[unit],), ()
+        if self.units == "characters":
+            return self._spell_character(unit, language)
+        return self._spell_phoneme(unit)
+
+    def _spell_character(self, character: str, language: str):
+        """Write a character outside the table as simpler letters, or as bytes, or not at all."""
+        plain = _PLAIN_LETTERS.get(character) or unicodedata.normalize("NFD", character)
+        is_letter = plain != character and plain[0] in self._ids
+        if is_letter:
+            return tuple(self._ids[part] for part in plain if part in self._ids), ()
+        if self._has_bytes and get_language(language).is_open_script:
+            return tuple(self._ids[symbols.BYTES[byte]] for byte in character.encode()), ()
+        return (), (character,)
+
+    def _spell_phoneme(self, phoneme: str):
+        """Write a phoneme outside the table as the longest known parts of it."""
+        ids, missing = [], []
+        rest = unicodedata.normalize("NFD", phoneme) if len(phoneme) == 1 else phoneme
+        while rest:
+            size = next((n for n in range(len(rest), 0, -1) if rest[:n] in self._ids), 0)
+            if size:
+                ids.append(self._ids[rest[:size]])
+            elif rest[0] != symbols.TIE:
+                missing.append(rest[0])
+            rest = rest[size or 1 :]
+        return tuple(ids), tuple(missing)
+
+    def _symbol(self, index: int) -> str:
+        if not 0 <= index < len(self.symbols):
+            raise TextError(f"token {index} is outside the table of {len(self.symbols)} symbols")
+        return self.symbols[index]
+
+    def _check_language(self, language: str) -> None:
+        if get_language(language).code not in self.languages:
+            raise TextError(
+                f"this tokenizer was built for {', '.join(self.languages)}, not for {language!r}: "
+                f"build one with that language too"
+            )
+
+
+def _index(table: Sequence[str]) -> dict[str, int]:
+    ids = {symbol: index for index, symbol in enumerate(table)}
+    if len(ids) != len(table):
+        raise TextError("a symbol stands twice in the tokenizer's table: make it anew")
+    return ids
+
+
+_BYTE_RUN = re.compile(r"(?:<0x[0-9a-f]{2}>)+")
+# Letters that Unicode does not take apart into a plain letter and a mark.
+_PLAIN_LETTERS = {
+    "ß": "ss",
+    "æ": "ae",
+    "œ": "oe",
+    "ø": "o",
+    "ł": "l",
+    "đ": "d",
+    "ð": "d",
+    "þ": "th",
+    "ı": "i",
+}
+# A stress mark, letters joined by ties, their diacritics and a length mark are one phoneme.
+_MARKS = "[\u0300-\u0360\u0362-\u036fʲʰˤᵝː]*"
+_PHONEME = re.compile(f"[ˈˌ]?[^\\W\\d_]{_MARKS}(?:\u0361[^\\W\\d_]{_MARKS})*|.", re.DOTALL)
+
+
+def _decode_bytes(run: re.Match) -> str:
+    data = bytes.fromhex(run[0].replace("<0x", "").replace(">", ""))
+    return data.decode("utf-8", errors="replace")

@@ -1,0 +1,1 @@
+"""Faces: earlier import paths over the code that does the work."""

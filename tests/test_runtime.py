@@ -1,0 +1,149 @@
+import logging
+from types import SimpleNamespace
+
+import keras
+import pytest
+import tensorflow as tf
+
+from myxtts import runtime
+from myxtts.config.config import XTTSConfig
+from myxtts.utils import commons
+
+
+@pytest.fixture(autouse=True)
+def plain_tensorflow(monkeypatch):
+    """No forced choices, and TensorFlow's own state afterwards."""
+    monkeypatch.delenv("MYXTTS_ENABLE_MIXED_PRECISION", raising=False)
+    monkeypatch.delenv("MYXTTS_ENABLE_XLA", raising=False)
+    yield
+    keras.config.set_dtype_policy("float32")
+    tf.config.optimizer.set_jit(False)
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: [])
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """One GPU of a given capability, as far as TensorFlow's own answers go."""
+
+    def plug_in(*capability: int) -> SimpleNamespace:
+        device = SimpleNamespace(name="/physical_device:GPU:0", growth=False)
+        experimental = tf.config.experimental
+        details = {"compute_capability": capability} if capability else {}
+        monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: [device])
+        monkeypatch.setattr(experimental, "get_device_details", lambda d: details)
+        monkeypatch.setattr(
+            experimental, "set_memory_growth", lambda d, on: setattr(d, "growth", on)
+        )
+        monkeypatch.setattr(experimental, "get_memory_growth", lambda d: d.growth)
+        return device
+
+    return plug_in
+
+
+def in_force() -> tuple[str, bool, bool]:
+    return (
+        keras.config.dtype_policy().name,
+        bool(tf.config.optimizer.get_jit()),
+        tf.config.functions_run_eagerly(),
+    )
+
+
+def test_without_a_gpu_what_needs_one_is_off_and_says_so(no_gpu, caplog):
+    with caplog.at_level(logging.INFO, logger="myxtts.runtime"):
+        state = runtime.configure_gpus()
+    assert in_force() == ("float32", False, False)
+    assert (state.gpus, state.policy, state.xla, state.eager) == ((), "float32", False, False)
+    assert state.notes == dict.fromkeys(("precision", "XLA", "memory growth"), "inactive: no GPU")
+    assert "precision: float32 (inactive: no GPU); XLA: off (inactive: no GPU)" in caplog.text
+    assert runtime.gpus() == []
+
+
+def test_an_explicit_choice_is_obeyed_without_a_gpu(no_gpu):
+    state = runtime.configure_gpus(enable_mixed_precision=True, enable_xla=True)
+    assert in_force() == ("mixed_bfloat16", True, False)
+    assert (state.policy, state.xla) == ("mixed_bfloat16", True)
+    assert "precision" not in state.notes
+    assert "jit_compile" in state.notes["XLA"]
+    off = runtime.configure_gpus(enable_mixed_precision=False, enable_xla=False)
+    assert in_force() == ("float32", False, False)
+    assert "XLA" not in off.notes and "precision" not in off.notes
+
+
+@pytest.mark.parametrize(
+    ("capability", "policy"),
+    [((8, 0), "mixed_bfloat16"), ((7, 5), "mixed_float16"), ((), "mixed_float16")],
+)
+def test_with_a_gpu_everything_is_on(gpu, capability, policy):
+    device = gpu(*capability)
+    state = runtime.configure_gpus()
+    assert in_force() == (policy, True, False)
+    assert state.gpus == ("GPU:0",) == tuple(runtime.gpus())
+    assert state.memory_growth and device.growth and state.notes == {}
+    runtime.configure_gpus(enable_mixed_precision=False, enable_xla=False, memory_growth=False)
+    assert in_force() == ("float32", False, False) and device.growth is False
+
+
+def test_the_weakest_gpu_decides_the_half_type():
+    assert runtime.half_precision([(8, 6), (7, 5)]) == "mixed_float16"
+    assert runtime.half_precision([(10, 0), (8, 0)]) == "mixed_bfloat16"
+
+
+def test_memory_growth_that_comes_too_late_is_told_not_claimed(gpu, monkeypatch, caplog):
+    def refuse(device, on):
+        raise RuntimeError("already initialized")
+
+    gpu(8, 0)
+    monkeypatch.setattr(tf.config.experimental, "set_memory_growth", refuse)
+    state = runtime.configure_gpus()
+    assert state.memory_growth is False
+    assert "running already" in state.notes["memory growth"] and "memory growth" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "choice", [{"enable_eager_debug": True}, {"enable_graph_mode": False}], ids=str
+)
+def test_eager_running_is_real(no_gpu, choice):
+    @tf.function
+    def is_eager():
+        return tf.executing_eagerly()
+
+    assert runtime.configure_gpus(**choice).eager is True
+    assert is_eager() is True
+    assert runtime.configure_gpus().eager is False
+    assert bool(is_eager()) is False
+
+
+def test_environment_wins_over_arguments(no_gpu, monkeypatch):
+    monkeypatch.setenv("MYXTTS_ENABLE_MIXED_PRECISION", "0")
+    monkeypatch.setenv("MYXTTS_ENABLE_XLA", "1")
+    state = runtime.configure_gpus(enable_mixed_precision=True, enable_xla=False)
+    assert (state.policy, state.xla) == ("float32", True)
+
+
+def test_configure_takes_its_choices_from_the_configuration(no_gpu):
+    config = XTTSConfig(
+        mixed_precision=True, enable_xla=True, enable_eager_debug=True, enable_graph_mode=True
+    )
+    runtime.configure(config)
+    assert in_force() == ("mixed_bfloat16", True, True)
+    config.data.enable_xla = False
+    config.training.enable_eager_debug = False
+    config.training.enable_graph_mode = False
+    runtime.configure(config)
+    assert in_force() == ("mixed_bfloat16", False, True)
+
+
+def test_configure_seeds_every_generator(no_gpu):
+    runtime.configure(XTTSConfig(seed=7))
+    first = tf.random.uniform([3]).numpy()
+    runtime.configure(XTTSConfig(seed=7))
+    assert (tf.random.uniform([3]).numpy() == first).all()
+
+
+def test_the_old_name_is_the_same_function():
+    assert commons.configure_gpus is runtime.configure_gpus
