@@ -1,14 +1,45 @@
 """Keeping BLAS from spreading small products over all cores, where workers share them already."""
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
+_guard = threading.Lock()
+_holders = 0
+_limit = None
 
-def single_threaded_blas() -> AbstractContextManager:
-    """Within this context NumPy's products use one thread: theirs fight over cores by spinning."""
-    return _controller().limit(limits=1, user_api="blas")
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Within this context NumPy's products use one thread: more would fight over cores by spinning.
+
+    The setting is the process's own, so contexts that overlap share it: the last to leave
+    restores what the first one found.
+    """
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def _enter() -> None:
+    global _holders, _limit
+    with _guard:
+        if _holders == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _holders += 1
+
+
+def _leave() -> None:
+    global _holders
+    with _guard:
+        _holders -= 1
+        if _holders == 0:
+            _limit.restore_original_limits()
 
 
 @cache

@@ -70,20 +70,20 @@ def plan_epoch(
 
     Batches of similar lengths waste little padding, while utterances seldom meet again in the next
     epoch. In epoch 0 the batch with the most frames comes first, so that memory runs out at once
-    or never.
+    or never; the batch of what is left over comes last.
     """
     rng = np.random.default_rng((options.seed, epoch))
     drawn = _draw(len(mel_lengths), options.balance_speakers, speaker, rng)
-    pool = np.arange(len(drawn)) // (options.pool_batches * options.batch_size)
+    # What is left over is cut from the shortest, so that it never is the batch with most frames.
+    spare = 0 if options.max_frames else len(drawn) % options.batch_size
+    rank = np.maximum(np.arange(len(drawn)) - spare, 0)
+    pool = rank // (options.pool_batches * options.batch_size)
     order = drawn[np.lexsort((mel_lengths[drawn], pool))]
     padded = round_up(mel_lengths[order], options.multiple)
-    bounds = _cut(padded, pool, options)
-    batch_order = rng.permutation(len(bounds) - 1)
-    if epoch == 0 and len(batch_order):
-        cost = padded[bounds[1:] - 1].astype(np.int64) * np.diff(bounds)
-        first = int(np.argmax(batch_order == np.argmax(cost)))
-        batch_order[[0, first]] = batch_order[[first, 0]]
-    order, bounds = _reorder(order, bounds, batch_order)
+    bounds = _cut(padded[spare:], pool[spare:], options) + spare
+    bounds = np.concatenate([[0], bounds]) if spare else bounds
+    cost = padded[bounds[1:] - 1].astype(np.int64) * np.diff(bounds)
+    order, bounds = _reorder(order, bounds, _shuffled(cost, epoch == 0, spare > 0, rng))
     return _with_shapes(order, bounds, text_lengths, mel_lengths, options.multiple)
 
 
@@ -153,6 +153,19 @@ def _cut_by_frames(padded: np.ndarray, options: BatchOptions) -> np.ndarray:
         starts.append(at)
         at += max(1, int(np.count_nonzero(fits)))
     return np.array(starts, np.int64)
+
+
+def _shuffled(
+    cost: np.ndarray, costliest_first: bool, first_last: bool, rng: np.random.Generator
+) -> np.ndarray:
+    """A random order of batches, but for the costliest and for the first, if so wanted."""
+    order = rng.permutation(len(cost))
+    if first_last:
+        order = np.append(order[order != 0], 0)
+    if costliest_first and len(order):
+        place = int(np.argmax(order == np.argmax(cost)))
+        order[[0, place]] = order[[place, 0]]
+    return order
 
 
 def _reorder(

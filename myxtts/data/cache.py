@@ -166,6 +166,16 @@ class PackedCache:
             audio=None if self.audio is None else _select(self.audio, chosen),
         )
 
+    def numbered(self, speakers: Sequence[str], languages: Sequence[str]) -> "PackedCache":
+        """The same with its speakers and languages numbered by tables that others share."""
+        return replace(
+            self,
+            speakers=tuple(speakers),
+            languages=tuple(languages),
+            speaker=_renumbered(self.speaker, self.speakers, speakers),
+            language=_renumbered(self.language, self.languages, languages),
+        )
+
     def without_features(self, missing: np.ndarray) -> "PackedCache":
         """The same, with the stored features of some utterances disregarded."""
         starts = dict(self.starts)
@@ -288,6 +298,11 @@ def _codes(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
     table = sorted(set(names))
     number = {name: i for i, name in enumerate(table)}
     return tuple(table), np.array([number[name] for name in names], np.int32)
+
+
+def _renumbered(codes: np.ndarray, names: Sequence[str], table: Sequence[str]) -> np.ndarray:
+    number = {name: i for i, name in enumerate(table)}
+    return np.array([number[name] for name in names], np.int32)[codes]
 
 
 def _select(names: Sequence, chosen: np.ndarray) -> Sequence:

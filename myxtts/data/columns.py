@@ -35,6 +35,7 @@ LANGUAGE_CODES = frozenset(
     ).split()
 )
 
+_MOST_COLUMNS = 200
 _LONGEST_NAME = 64  # of a speaker
 _PEEK = 1000  # characters of a field that are looked at: enough to judge, however long it is
 
@@ -126,6 +127,11 @@ def find_columns(
         raise CorpusError(
             "no delimiter (|, tab or comma) separates recordings from texts; write one utterance "
             f"a line as id|text. The first line is {shorten(_first_line(rows))!r}"
+        )
+    if width > _MOST_COLUMNS:
+        raise CorpusError(
+            f"its lines have {width:,} columns, which is no metadata. Write one utterance a line "
+            f"as id|text. The first line is {shorten(_first_line(rows))!r}"
         )
     # What a text's own delimiters cut off does not matter for judging a column.
     samples = [[row[column].strip()[:_PEEK] for row in rows if column < len(row)]
@@ -266,9 +272,13 @@ def _is_speaker(values: list[str]) -> bool:
     """Claim a speaker column: short names that recur (a small sample need not show it)."""
     if not values or _share(values, lambda value: len(value) > _LONGEST_NAME) > 0.05:
         return False
-    if _share(values, lambda value: "." in value and is_numbers(value)) > 0.5:
-        return False  # seconds
+    if _share(values, _is_phonetic) > 0.5 or _share(values, _is_fraction) > 0.5:
+        return False  # fractions are seconds
     return len(values) < 20 or len(set(values)) <= len(values) / 2
+
+
+def _is_fraction(value: str) -> bool:
+    return "." in value and is_numbers(value)
 
 
 def _is_phonetic(value: str) -> bool:

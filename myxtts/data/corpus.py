@@ -1,8 +1,10 @@
 """A corpus: found, understood, read and split into what is trained on and what is held out."""
 
+import contextlib
+import gc
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -90,9 +92,10 @@ def read_corpus(
     train, val = _open_listings(root, metadata_train, metadata_eval, wavs_train, wavs_eval)
     speakers = Speakers(root, speaker_pattern, train)
     sieve = Sieve(root, speakers, language, max_text_length)
-    # What is held out is claimed first: an utterance that both files list stays held out.
-    held_out = sieve.keep(val) if val else []
-    utterances = sieve.keep(train) + held_out
+    with _paused_collector():
+        # What is held out is claimed first: an utterance that both files list stays held out.
+        held_out = sieve.keep(val) if val else []
+        utterances = sieve.keep(train) + held_out
     dialect = _describe(root, [train, val] if val else [train], utterances, speakers)
     _check_enough(root, dialect, utterances, sieve.rejections, max_rejected)
     _check_words(root, dialect, utterances)
@@ -169,6 +172,18 @@ def _named(root: Path, name: str, flag: str, exists: Callable[[str], bool]) -> s
         if exists(place):
             return place
     raise CorpusError(f"{flag} {name}: not found, neither in the corpus ({places[0]}) nor here")
+
+
+@contextlib.contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Keep Python from searching a million new records, none of them in a cycle, for garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _is_below(path: str, folder: Path) -> bool:

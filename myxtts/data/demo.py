@@ -38,11 +38,24 @@ class DemoVoice:
     pitch: int = 50
 
 
-# The first voice of a language is the main one. benchmarks/demo_voices.py measured the English.
+# The first voice of a language is the main one. For English they are voices and rates at which a
+# recogniser understands espeak-ng; benchmarks/demo_voices.py measures them.
 ESPEAK_LANGUAGE = {"en": "en-us", "fa": "fa"}
 VOICES = {
-    "en": (DemoVoice("f2", 140), DemoVoice("steph", 150)),
-    "fa": (DemoVoice("f2", 170), DemoVoice("steph", 170)),
+    "en": (
+        DemoVoice("rob", 150),
+        DemoVoice("f3", 150),
+        DemoVoice("m3", 145),
+        DemoVoice("Annie", 150),
+        DemoVoice("victor", 155),
+        DemoVoice("steph", 145),
+        DemoVoice("Hugo", 145),
+        DemoVoice("m8", 145),
+    ),
+    "fa": tuple(
+        DemoVoice(variant, 175)
+        for variant in ("rob", "f3", "m3", "Annie", "victor", "steph", "Hugo", "m8")
+    ),
 }
 
 
@@ -237,20 +250,21 @@ def _wav_bytes(corpus: Path) -> int:
 def _published_whole(target: Path) -> Iterator[Path]:
     """Give a hidden folder beside the target, which becomes the target if all goes well."""
     target = target.absolute()
+    folder = _partial(target, os.getpid())
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target)
-        partial_folder = _partial(target, os.getpid())
-        partial_folder.mkdir()
+        folder.mkdir()
+        yield folder
+        os.replace(folder, target)  # replaces an empty folder, and no other
     except OSError as error:
         raise UserError(
-            f"Cannot write into {target.parent}: {error}. Name another folder."
+            f"Could not write the built-in corpus to {target}: {error}. "
+            "Check permissions and free space there, or name another folder."
         ) from error
-    try:
-        yield partial_folder
-        os.replace(partial_folder, target)  # replaces an empty folder, and no other
     finally:
-        shutil.rmtree(partial_folder, ignore_errors=True)
+        if folder.exists():
+            _discard(folder)
 
 
 def _partial(target: Path, process: int | str) -> Path:
@@ -263,7 +277,14 @@ def _remove_abandoned(target: Path) -> None:
         process = path.name.rpartition("-")[2]
         living = process.isdigit() and psutil.pid_exists(int(process))
         if not living or int(process) == os.getpid():
-            shutil.rmtree(path)
+            _discard(path)
+
+
+def _discard(folder: Path) -> None:
+    """Remove a folder into which a voice process that outlived its parent may still write."""
+    doomed = folder.with_name(f"{folder.name}.discarded-{os.getpid()}")
+    folder.rename(doomed)  # such a process fails at its next recording, and ends
+    shutil.rmtree(doomed)
 
 
 def _write_tables(folder: Path, jobs: Sequence[dict]) -> None:

@@ -25,6 +25,7 @@ LJSPEECH_CLIPS = 13_100
 
 Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), done, total
 
+_BROKEN = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 _CHUNK = 1 << 20
 _ATTEMPTS = 5
 _WAIT_SECONDS = 2.0  # before the second attempt, doubled for each further one
@@ -195,6 +196,9 @@ def _unpack(archive: Path, target: Path, expected_clips: int, report: Progress) 
         if target.exists():
             target.rmdir()
         os.rename(corpus, target)
+    except DownloadError:
+        archive.unlink()  # it will not get better; a full disk, in contrast, may
+        raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

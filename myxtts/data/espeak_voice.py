@@ -48,6 +48,8 @@ class EspeakVoice:
     def say(self, sentence: str) -> np.ndarray:
         """Return the int16 samples of a sentence."""
         self._pieces.clear()
+        # The breath of a voice is noise, which espeak-ng would seed with the time of day.
+        self._library.espeak_ng_SetRandSeed(ctypes.c_long(1))
         text = sentence.encode("utf-8") + b"\0"
         self._library.espeak_Synth(text, len(text), 0, CHARACTERS, 0, UTF8, None, None)
         self._library.espeak_Synchronize()

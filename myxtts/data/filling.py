@@ -35,7 +35,7 @@ class CacheFiller:
         self.allowed_bytes, self.shard_size = allowed_bytes, shard_size
         self.stored = 0
         self.computed = 0
-        self._bad = set(known_bad)
+        self.bad = set(known_bad)
         self._taken: set[str] = set()
         self._pending: list[Row] = []
         self._guard = threading.Lock()
@@ -53,12 +53,12 @@ class CacheFiller:
     def __call__(self, position: int) -> dict[str, np.ndarray] | None:
         """The features of one utterance, or nothing where its recording cannot be used."""
         utterance = self.utterances[position]
-        if utterance.id in self._bad:
+        if utterance.id in self.bad:
             return None
         row = feature_row(utterance, self.settings)
         self.computed += 1
         if row.reason:
-            self._bad.add(utterance.id)
+            self.bad.add(utterance.id)
             logger.warning("left out: %s: %s", utterance.id, row.reason)
         self._store(row)
         return row.arrays or None

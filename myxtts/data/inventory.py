@@ -81,7 +81,7 @@ def other_stores(location: CacheLocation) -> list[str]:
 
 
 def disk_bytes(folder: Path) -> int:
-    """What a folder really takes: the padding of its files is a hole."""
+    """What the files of a folder take on the disk."""
     return sum(512 * path.lstat().st_blocks for path in folder.rglob("*"))
 
 

@@ -77,7 +77,7 @@ class LJSpeechDataset:
         config.data.batch_size = batch_size or config.data.batch_size
         if not use_cache_files:
             config.data.preprocessing_mode = "runtime"
-        opener = ModeOpener(config, self.tokenizer, self.progress, self.profiler)
+        opener = ModeOpener(config, self.tokenizer, [self.corpus], self.progress, self.profiler)
         split = opener.open(self.utterances, self.corpus.root, self.subset)
         plan = split.plan(batch_options(config), epoch, shuffle)
         return split_dataset(split, plan, config.data, num_parallel_calls)

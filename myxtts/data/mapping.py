@@ -94,6 +94,9 @@ def resident_fraction(array: np.ndarray, samples: int = 2048) -> float:
 def _map_one(libc: ctypes.CDLL, path: Path, size: int, at: int) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
+        found = os.fstat(descriptor).st_size
+        if found != size:  # touching what lies behind the end would kill the process
+            raise OSError(f"{path} has {found} bytes instead of {size}")
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         flags = mmap.MAP_PRIVATE | _MAP_FIXED | _MAP_NORESERVE
         _check(libc.mmap(at, size, protection, flags, descriptor, 0), f"map {path}", size)

@@ -1,6 +1,7 @@
 """The three modes: how a part of a corpus becomes a split that can be read."""
 
 import logging
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from myxtts.audio.threads import single_threaded_blas
 from myxtts.config.config import XTTSConfig
 from myxtts.data import policy
 from myxtts.data.cache import PackedCache, StoreView, memory_cache
-from myxtts.data.corpus import CorpusError, Rejection, Utterance, inspect_recordings
+from myxtts.data.corpus import Corpus, CorpusError, Rejection, Utterance, inspect_recordings
 from myxtts.data.features import FeatureSettings, compute_features, frames_of_header
 from myxtts.data.prepare import (
     NO_TOKENS,
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 TOO_LONG = "too long"
 TEXT_TOO_LONG = "text too long"
 TOO_FAST = "fewer frames than tokens"
+# Of a handful of validation utterances a share says nothing: so many may always be left out.
+FEW = 3
 
 
 class PreparationError(CacheError):
@@ -52,17 +55,28 @@ class ModeOpener:
     """Opens the parts of a corpus by the three modes."""
 
     def __init__(
-        self, config: XTTSConfig, tokenizer: Tokenizer, progress: Progress | None, profiler
+        self,
+        config: XTTSConfig,
+        tokenizer: Tokenizer,
+        corpora: Sequence[Corpus],
+        progress: Progress | None,
+        profiler,
     ):
         self.config, self.data = config, config.data
+        # One numbering for all parts: a speaker of training is the same one in validation.
+        self.speakers = sorted({name for corpus in corpora for name in corpus.speakers})
+        self.languages = sorted({name for corpus in corpora for name in corpus.languages})
         self.tokenizer, self.progress, self.profiler = tokenizer, progress, profiler
         self.workers = min(self.data.num_workers, available_cores())
 
     def open(self, utterances: Sequence[Utterance], root: Path, part: str) -> Split:
+        if not utterances:
+            raise CorpusError(f"{root}: nothing is there for {part}; raise val_fraction")
         location = locate_cache(root, self.data, self.tokenizer)
         by_mode = {"precompute": self._precompute, "auto": self._auto, "runtime": self._runtime}
         with self.profiler.profile_operation("open_cache"):
             split = by_mode[self.data.preprocessing_mode](list(utterances), location)
+        split.cache = split.cache.numbered(self.speakers, self.languages)
         split = self._within_limits(split)
         if split.decision:
             logger.info("%s: %s", part, split.decision)
@@ -95,14 +109,17 @@ class ModeOpener:
 
     def _stored(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         view, tokens = StoreView(location.features), StoreView(location.tokens)
-        bad = {rejection.id for rejection in rejections_of(utterances, view)}
         sayable = tokens.lengths[tokens.find(keys_of(utterances))] > 0
         utterances, silent = _part(utterances, sayable)
         missing = missing_features(utterances, view)
+        tried = [u for u, gone in zip(utterances, missing.tolist(), strict=True) if not gone]
+        bad = {rejection.id for rejection in rejections_of(tried, view)}
         cache = open_stores(location, self.data, keys_of(utterances)).without_features(missing)
         lengths, rejections = self._plan_lengths(utterances, location.settings, cache)
         split = Split(utterances, cache, location, lengths, "auto", known_bad=bad)
-        return self._decide(split.keep(lengths > 0, [*silent, *rejections]), "")
+        writable = os.access(location.features.folder, os.W_OK)
+        obstacle = "" if writable else "the cache cannot be written"
+        return self._decide(split.keep(lengths > 0, [*silent, *rejections]), obstacle)
 
     def _in_memory(
         self, utterances: list[Utterance], location: CacheLocation, obstacle: str
@@ -124,8 +141,9 @@ class ModeOpener:
         return split.keep(lengths > 0, [*silent, *rejections])
 
     def _prepare_tokens(self, utterances: list[Utterance], location: CacheLocation) -> None:
-        """Store the tokens, which cost little, where that is allowed."""
-        if self.data.auto_rebuild_token_cache:
+        """Store the tokens that are missing, which cost little, where that is allowed."""
+        missing = missing_tokens(utterances, StoreView(location.tokens)).any()
+        if self.data.auto_rebuild_token_cache and (missing or not _exists(location)):
             prepare(utterances, location, workers=self.workers, features=False)
 
     def _mend(self, location: CacheLocation, utterances: list[Utterance] | None) -> None:
@@ -211,7 +229,8 @@ class ModeOpener:
         return split
 
     def _within_limits(self, split: Split) -> Split:
-        """Leave out what is too long to train on, and count it."""
+        """Leave out what is too long to train on, and count all that is left out."""
+        total = len(split) + len(split.rejections)
         texts = np.array([len(u.text) for u in split.utterances])
         reasons = (
             (split.plan_lengths > self.data.max_mel_frames, TOO_LONG),
@@ -227,13 +246,14 @@ class ModeOpener:
                 rejections.append(Rejection(split.utterances[i].id, reason, "", seconds))
             keep &= ~bad
         split = split.keep(keep, rejections)
-        if rejections:
-            logger.warning("%s", describe_rejections(rejections, len(texts), verb="left out"))
-        if len(rejections) > self.data.max_rejected * len(texts):
+        said = describe_rejections(split.rejections, total, verb="left out")
+        if split.rejections:
+            logger.warning("%s", said)
+        is_much = len(split.rejections) > max(FEW, self.data.max_rejected * total)
+        if is_much or not len(split):
             raise CorpusError(
-                f"{describe_rejections(rejections, len(texts), verb='left out')}: more than "
-                f"{self.data.max_rejected:.0%} of them. Raise max_mel_frames or max_text_length, "
-                "mend the corpus, or raise max_rejected"
+                f"{said}; at most {self.data.max_rejected:.0%} may be. Raise max_mel_frames or "
+                "max_text_length, mend the corpus, or raise max_rejected"
             )
         return split
 
@@ -270,6 +290,10 @@ def _part(
     pairs = list(zip(utterances, sayable.tolist(), strict=True))
     silent = [Rejection(u.id, NO_TOKENS, repr(u.text[:80]), 0.0) for u, says in pairs if not says]
     return [u for u, says in pairs if says], silent
+
+
+def _exists(location: CacheLocation) -> bool:
+    return location.features.folder.exists() and location.tokens.folder.exists()
 
 
 def _stored_bytes(location: CacheLocation) -> int:

@@ -109,6 +109,15 @@ def runtime_batches(
     return Batches(lambda: dataset, plan, "runtime")
 
 
+def cached_dataset(
+    cache: PackedCache, plan: BatchPlan, options: ReaderOptions, parallel_calls: int | None = None
+) -> tf.data.Dataset:
+    """The same as one epoch of a dataset."""
+    if options.native:
+        return native_dataset(cache, plan, options, parallel_calls)
+    return host_dataset(partial(readers.host_batches, cache, plan), cache, options)
+
+
 def native_dataset(
     cache: PackedCache, plan: BatchPlan, options: ReaderOptions, parallel_calls: int | None = None
 ) -> tf.data.Dataset:

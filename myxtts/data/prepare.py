@@ -1,10 +1,13 @@
 """Utterances into features and tokens into the cache: in parallel, resumable, and reported."""
 
+import contextlib
 import logging
 import multiprocessing
+import multiprocessing.connection
 import os
 import shutil
 import signal
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -20,7 +23,15 @@ from myxtts.config.config import DataConfig
 from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Rejection, Utterance
 from myxtts.data.features import FeatureSettings, compute_features
-from myxtts.data.store import CacheError, Column, Row, Store, fingerprint, hash64
+from myxtts.data.store import (
+    CacheError,
+    Column,
+    Row,
+    Store,
+    fingerprint,
+    hash64,
+    unwritable_message,
+)
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.tokenizer import Tokenizer
 
@@ -61,10 +72,11 @@ def locate_cache(root: Path, config: DataConfig, tokenizer: Tokenizer) -> CacheL
     folder = cache_folder(root, config.cache_dir)
     audio = {"kind": "features", **settings.as_dict()}
     text = {"kind": "tokens", "tokenizer": tokenizer.fingerprint()}
+    table = {"tokenizer.json": tokenizer.to_json()}
     return CacheLocation(
         folder,
         Store(folder / f"features-{fingerprint(settings.columns, audio)}", settings.columns, audio),
-        Store(folder / f"tokens-{fingerprint(TOKEN_COLUMNS, text)}", TOKEN_COLUMNS, text),
+        Store(folder / f"tokens-{fingerprint(TOKEN_COLUMNS, text)}", TOKEN_COLUMNS, text, table),
         settings,
         tokenizer,
     )
@@ -177,9 +189,9 @@ def check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(nearest_folder(folder)).free
     if needed + SPARE_BYTES > free:
         raise CacheError(
-            f"the cache will take about {needed / 1e9:.2f} GB in {folder}, and {free / 1e9:.2f} GB "
-            "are free: free some space, move it with --cache-dir, store float16, or use "
-            "--preprocessing-mode runtime, which stores nothing"
+            f"the cache will take about {needed / 1e9:.2f} GB in {folder}, {free / 1e9:.2f} GB are "
+            f"free and {SPARE_BYTES / 1e9:.2f} GB must stay so: free some space, move it with "
+            "--cache-dir, store float16, or use --preprocessing-mode runtime, which stores nothing"
         )
 
 
@@ -262,12 +274,9 @@ def encode_all(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> list[np
 def _create(location: CacheLocation) -> None:
     try:
         location.features.create()
-        location.tokens.create({"tokenizer.json": location.tokenizer.to_json()})
+        location.tokens.create()
     except OSError as error:
-        raise CacheError(
-            f"cannot write the cache to {location.folder} ({error.strerror}): "
-            "make it writable, or name another place with --cache-dir"
-        ) from error
+        raise CacheError(unwritable_message(location.folder, error)) from error
 
 
 def _fill(
@@ -286,14 +295,21 @@ def _fill(
         view = StoreView(store)
         missing = np.ones(len(utterances), bool) if overwrite else work.missing(utterances, view)
         todo = [utterances[i] for i in np.flatnonzero(missing).tolist()]
-        work.check_space(todo)
+        if todo:
+            work.check_space(todo)
         tasks = _tasks(work, todo, view, shard_size(len(utterances)))
         done = 0
-        for count, seconds in _run(tasks, workers):
-            done += count
-            report.audio_seconds += seconds
-            if progress:
-                progress(done, len(todo), report.audio_seconds)
+        try:
+            # Closed at once, and with it the workers, where the progress is interrupted.
+            with contextlib.closing(_run(tasks, workers)) as finished:
+                for count, seconds in finished:
+                    done += count
+                    report.audio_seconds += seconds
+                    if progress:
+                        progress(done, len(todo), report.audio_seconds)
+        finally:
+            # Workers that were ended at once could not clean up after themselves.
+            store.remove_leftovers()
         report.made += len(todo)
         report.reused += len(utterances) - len(todo)
         report.rejections += rejections_of(utterances, StoreView(store) if todo else view)
@@ -309,7 +325,7 @@ class _Task:
 
     def run(self) -> tuple[int, float]:
         keys = [(u.id, self.work.signature(u)) for u in self.utterances]
-        rows = _while_wanted(self.work.rows(self.utterances))
+        rows = self.work.rows(self.utterances)
         index = self.work.store.write_shard(rows, keys, self.generation)
         settings = getattr(self.work, "settings", None)
         if settings is None:
@@ -340,7 +356,7 @@ def _run(tasks: Sequence[_Task], workers: int) -> Iterator[tuple[int, float]]:
                 yield task.run()
         return
     pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), _start_worker, (os.getpid(),)
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     try:
         # A few tasks ahead of the workers: what was not started is not waited for on Ctrl-C.
@@ -370,22 +386,16 @@ def _stop(pool: ProcessPoolExecutor) -> None:
         process.join()
 
 
-_parent = 0
-
-
-def _start_worker(parent: int) -> None:
-    global _parent
-    _parent = parent
+def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     single_threaded_blas().__enter__()
 
 
-def _while_wanted(rows: Iterator[Row]) -> Iterator[Row]:
-    """End the worker when the process that wanted the rows is gone."""
-    for row in rows:
-        if _parent and os.getppid() != _parent:
-            raise SystemExit("the process that asked for this work is gone")
-        yield row
+def _end_with_parent() -> None:
+    """End this worker when the process that wanted its work was killed: nobody else would."""
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
 
 
 def _content_of(path: Path) -> int | None:

@@ -120,8 +120,8 @@ class Locator:
         return without_extension(_composed(os.path.basename(path)))
 
     def count(self, names: Iterable[str]) -> int:
-        """Count the names that are recordings."""
-        return sum(self.locate(name) is not None for name in names)
+        """Count the recordings that are named, each once: speakers 0 and 1 may be names too."""
+        return sum(self.locate(name) is not None for name in set(names))
 
     def adapted(self, names: Sequence[str]) -> "Locator":
         """Return the variant of this locator that finds most of `names`, itself if equal."""

@@ -1,23 +1,26 @@
 """The training or the validation part of a corpus, and the batches that are made of it."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from myxtts.config.config import DataConfig
 from myxtts.data import policy, readers
 from myxtts.data.batching import BatchOptions, BatchPlan, plan_epoch, plan_in_order
-from myxtts.data.cache import PackedCache, open_cache
+from myxtts.data.cache import PackedCache, StoreView, open_cache
 from myxtts.data.corpus import Rejection, Utterance
 from myxtts.data.filling import CacheFiller
-from myxtts.data.prepare import CacheLocation, keys_of, shard_size
+from myxtts.data.prepare import CacheLocation, keys_of, missing_features, shard_size
 from myxtts.data.store import CacheError
 from myxtts.monitoring.cores import available_cores
 
 logger = logging.getLogger(__name__)
+
+Loaded = TypeVar("Loaded")
 
 
 @dataclass
@@ -80,27 +83,9 @@ def split_batches(split: Split, plan: BatchPlan, data: DataConfig):
     if split.mode == "runtime":
         return pipeline.runtime_batches(split.cache, plan, split.location.settings, options)
     if split.is_complete:
-        return _cached_batches(split, plan, options)
+        return _loaded(split, options, partial(pipeline.cached_batches, split.cache, plan))
     make = partial(_filling_batches, split, plan, data)
     return pipeline.Batches(lambda: pipeline.hand_over(make, options), plan, "filling")
-
-
-def _cached_batches(split: Split, plan: BatchPlan, options):
-    """Stored batches by the configured reader, or by the other one where native loading fails."""
-    from myxtts.data import pipeline
-
-    try:
-        return pipeline.cached_batches(split.cache, plan, options)
-    except (CacheError, OSError, ValueError, RuntimeError) as error:
-        if split.mode == "precompute" or not options.native:
-            raise
-        logger.warning(
-            "native loading of %s failed (%s): using the host reader; "
-            "verify_and_fix_cache(fix=True) or `myxtts cache fix` mends a damaged cache",
-            split.location.features.folder,
-            error,
-        )
-        return pipeline.cached_batches(split.cache, plan, replace(options, native=False))
 
 
 def split_dataset(
@@ -112,13 +97,27 @@ def split_dataset(
     options = pipeline.reader_options(data)
     if split.mode == "runtime":
         return pipeline.runtime_dataset(split.cache, plan, split.location.settings, options)
-    if split.is_complete and options.native:
-        return pipeline.native_dataset(split.cache, plan, options, parallel_calls)
     if split.is_complete:
-        make = partial(readers.host_batches, split.cache, plan)
-    else:
-        make = partial(_filling_batches, split, plan, data)
+        load = partial(pipeline.cached_dataset, split.cache, plan, parallel_calls=parallel_calls)
+        return _loaded(split, options, load)
+    make = partial(_filling_batches, split, plan, data)
     return pipeline.host_dataset(make, split.cache, options)
+
+
+def _loaded(split: Split, options, load: Callable[..., Loaded]) -> Loaded:
+    """What is stored by the configured reader, or by the other one where native loading fails."""
+    try:
+        return load(options)
+    except (CacheError, OSError, ValueError, RuntimeError) as error:
+        if split.mode == "precompute" or not options.native:
+            raise
+        logger.warning(
+            "native loading of %s failed (%s): using the host reader; "
+            "verify_and_fix_cache(fix=True) or `myxtts cache fix` mends a damaged cache",
+            split.location.features.folder,
+            error,
+        )
+        return load(replace(options, native=False))
 
 
 def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterator[readers.Batch]:
@@ -139,6 +138,7 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
         yield from readers.filling_batches(split.cache, plan, filler, workers, ahead)
     finally:
         filler.close()
+        split.known_bad = split.known_bad | filler.bad
         if filler.stored:
             logger.info("stored the features of %d utterances", filler.stored)
             split.decision = replace(decision, allowed_bytes=filler.allowed_bytes)
@@ -148,5 +148,9 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
 def _with_features(split: Split, data: DataConfig) -> PackedCache:
     """The split's cache opened anew, with what has been stored since."""
     fresh = open_stores(split.location, data, keys_of(split.utterances))
+    fresh = fresh.numbered(split.cache.speakers, split.cache.languages)
+    # A recording that has changed since may still have its old features there.
+    stale = missing_features(split.utterances, StoreView(split.location.features))
+    fresh = fresh.without_features(stale)
     lengths = np.where(fresh.is_cached, fresh.mel_lengths, split.plan_lengths).astype(np.int32)
     return replace(fresh, mel_lengths=lengths, audio=split.cache.audio)

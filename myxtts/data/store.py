@@ -13,6 +13,7 @@ import json
 import logging
 import math
 import os
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -77,8 +78,9 @@ class Strings(Sequence):
     @classmethod
     def pack(cls, texts: Sequence[str]) -> "Strings":
         encoded = [text.encode() for text in texts]
-        ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-        return cls(b"".join(encoded), np.concatenate([[0], ends[:-1]]).astype(np.int64), ends)
+        lengths = np.array([len(text) for text in encoded], np.int64)
+        ends = np.cumsum(lengths)
+        return cls(b"".join(encoded), ends - lengths, ends)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Strings"]) -> "Strings":
@@ -141,12 +143,22 @@ class Problem:
 
 
 class Store:
-    """A folder of shards that share their columns and the settings that determine their bytes."""
+    """A folder of shards that share their columns and the settings that determine their bytes.
 
-    def __init__(self, folder: Path, columns: Sequence[Column], settings: dict):
+    `companions` are small files that lie beside the shards, by their names.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        columns: Sequence[Column],
+        settings: dict,
+        companions: dict[str, str] | None = None,
+    ):
         self.folder = Path(folder)
         self.columns = tuple(columns)
         self.settings = settings
+        self.companions = companions or {}
 
     # Reading
 
@@ -169,18 +181,20 @@ class Store:
 
     # Writing
 
-    def create(self, extra_files: dict[str, str] | None = None) -> None:
-        """Make the folder and its manifest, or check that the manifest is the expected one."""
+    def create(self) -> None:
+        """Make the folder, its manifest and companions, or mend those that are not as expected."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name, text in {**(extra_files or {}), "store.json": self._manifest()}.items():
-            path = self.folder / name
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                write_atomically(path, text.encode())
+        if self._verify_fixed_files():
+            # Whoever holds the store takes the temporary files of others for leftovers.
+            with self.lock():
+                for problem in self._verify_fixed_files():
+                    content = self._fixed_files()[problem.file]
+                    write_atomically(self.folder / problem.file, content)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the store for writing; a second process waits for the first."""
-        with open(self.folder / ".lock", "a") as file:
+        with self._lock_file() as file:
             if not _locked(file):
                 logger.warning("%s is being written by another process: waiting", self.folder)
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -189,7 +203,7 @@ class Store:
     @contextlib.contextmanager
     def try_lock(self) -> Iterator[bool]:
         """Hold the store for writing if nobody else does; tell whether."""
-        with open(self.folder / ".lock", "a") as file:
+        with self._lock_file() as file:
             yield _locked(file)
 
     def write_shard(
@@ -199,23 +213,16 @@ class Store:
 
         The name is derived from the keys, so that the same work has the same name in every run.
         """
-        name = shard_name(keys)
-        draft = _Draft(self, name, generation)
-        try:
+        with _explained(self.folder), _Draft(self, shard_name(keys), generation) as draft:
             for row in rows:
                 draft.add(row)
             return draft.publish()
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise CacheError(no_space_message(self.folder)) from error
-            raise
-        finally:
-            draft.discard()
 
     def drop(self, shard: str) -> None:
         """Remove a shard: first its index, so that it is gone at once and whole."""
-        for suffix in ("index", *(column.name for column in self.columns)):
-            (self.folder / f"{shard}.{suffix}").unlink(missing_ok=True)
+        with _explained(self.folder):
+            for suffix in ("index", *(column.name for column in self.columns)):
+                (self.folder / f"{shard}.{suffix}").unlink(missing_ok=True)
 
     def drop_rows(self, index: ShardIndex, ids: Iterable[str]) -> None:
         """Publish an index without some utterances; their bytes stay behind as unused space."""
@@ -238,16 +245,20 @@ class Store:
     def remove_leftovers(self) -> list[str]:
         """Delete temporary files and data files that no index describes; say which."""
         removed = []
-        for path in self._leftovers():
-            path.unlink(missing_ok=True)
-            removed.append(path.name)
+        with _explained(self.folder):
+            for path in self._leftovers():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+                removed.append(path.name)
         return removed
 
     # Checking
 
     def verify(self, progress=None) -> list[Problem]:
         """Read every byte and report all that is not as it was written, shards in parallel."""
-        problems = self._verify_manifest()
+        problems = self._verify_fixed_files()
         files = self.index_files()
         with ThreadPoolExecutor(available_cores()) as pool:
             for done, found in enumerate(pool.map(self._verify_shard, files), 1):
@@ -257,13 +268,15 @@ class Store:
         names = [path.name for path in self._leftovers()]
         return problems + [Problem(name, "a foreign or temporary file") for name in names]
 
-    def _verify_manifest(self) -> list[Problem]:
-        path = self.folder / "store.json"
-        if not path.exists():
-            return [Problem(path.name, "missing")]
-        if path.read_bytes() != self._manifest().encode():
-            return [Problem(path.name, "differs from the settings that name this store")]
-        return []
+    def _verify_fixed_files(self) -> list[Problem]:
+        problems = []
+        for name, content in self._fixed_files().items():
+            path = self.folder / name
+            if not path.exists():
+                problems.append(Problem(name, "missing"))
+            elif path.read_bytes() != content:
+                problems.append(Problem(name, "differs from the settings that name this store"))
+        return problems
 
     def _verify_shard(self, path: Path) -> list[Problem]:
         try:
@@ -288,7 +301,7 @@ class Store:
     def _leftovers(self) -> list[Path]:
         named = {path.stem for path in self.index_files()}
         suffixes = {column.name for column in self.columns} | {"index"}
-        own = {"store.json", ".lock", "tokenizer.json"}
+        own = {".lock", *self._fixed_files()}
         return [
             path
             for path in sorted(self.folder.iterdir())
@@ -306,13 +319,30 @@ class Store:
             expected = index.sizes[column.name]
             raise CacheError(f"{path} has {size} bytes instead of {expected}{_REMEDY}")
 
-    def _manifest(self) -> str:
-        content = {
+    @contextlib.contextmanager
+    def _lock_file(self) -> Iterator[int]:
+        """The file whose lock is held; where nothing can be written, the folder does as well."""
+        try:
+            descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            if error.errno not in _UNWRITABLE:
+                raise
+            descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _fixed_files(self) -> dict[str, bytes]:
+        """The files that follow from the settings: the companions, and the manifest last."""
+        manifest = {
             "format": FORMAT_VERSION,
             "columns": [asdict(column) for column in self.columns],
             "settings": self.settings,
         }
-        return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        files = {**self.companions, "store.json": text}
+        return {name: text.encode() for name, text in files.items()}
 
 
 _REMEDY = "; run `myxtts cache fix` or verify_and_fix_cache(fix=True)"
@@ -346,26 +376,43 @@ def _damaged_rows(data: np.ndarray, column: Column, index: ShardIndex, number: i
 def write_atomically(path: Path, content: bytes) -> None:
     """Write to a temporary name, sync, rename: readers see the old file or the new one, whole."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise CacheError(no_space_message(path.parent)) from error
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _explained(path.parent):
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            _sync_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
-def no_space_message(folder: Path) -> str:
+def unwritable_message(folder: Path, error: OSError) -> str:
     return (
-        f"no space left while writing to {folder}. What was finished is kept: free some space "
-        "and run the same command again, or move the cache with --cache-dir"
+        f"cannot write the cache to {folder} ({error.strerror}): "
+        "make it writable, or name another place with --cache-dir"
     )
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Say what to do where a disk is full or must not be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise CacheError(
+                f"no space left while writing to {folder}. What was finished is kept: free some "
+                "space and run the same command again, or move the cache with --cache-dir"
+            ) from error
+        if error.errno in _UNWRITABLE:
+            raise CacheError(unwritable_message(folder, error)) from error
+        raise
 
 
 class _Draft:
@@ -377,8 +424,21 @@ class _Draft:
         self.lengths: list[int] = []
         self.checksums: list[list[int]] = []
         self.files = {}
-        for column in store.columns:
-            self.files[column.name] = open(self._temporary(column.name), "wb")
+
+    def __enter__(self) -> "_Draft":
+        try:
+            for column in self.store.columns:
+                self.files[column.name] = open(self._temporary(column.name), "wb")
+        except OSError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error) -> None:
+        for name, file in self.files.items():
+            with contextlib.suppress(OSError):  # closing flushes, which fails again on a full disk
+                file.close()
+            self._temporary(name).unlink(missing_ok=True)
 
     def add(self, row: Row) -> None:
         """Append an utterance's arrays; only its names and numbers stay in memory."""
@@ -401,7 +461,8 @@ class _Draft:
         index = self._index()
         for column in self.store.columns:
             file = self.files[column.name]
-            file.truncate(index.sizes[column.name])
+            # Real zeros, not a hole: mapping a hole of a full memory disk kills the process.
+            file.write(bytes(index.sizes[column.name] - index.rows * column.row_bytes))
             file.flush()
             os.fsync(file.fileno())
             file.close()
@@ -410,12 +471,6 @@ class _Draft:
             os.replace(self._temporary(column.name), target)
         write_atomically(self.store.folder / f"{self.name}.index", _encode_index(index))
         return index
-
-    def discard(self) -> None:
-        for column in self.store.columns:
-            with contextlib.suppress(OSError):  # closing flushes, which fails again on a full disk
-                self.files[column.name].close()
-            self._temporary(column.name).unlink(missing_ok=True)
 
     def _index(self) -> ShardIndex:
         lengths = np.array(self.lengths, np.int32)
@@ -484,7 +539,7 @@ def _strings(arrays: dict[str, np.ndarray], name: str) -> "Strings":
     return Strings(arrays[f"{name}.bytes"].tobytes(), ends - arrays[f"{name}.lengths"], ends)
 
 
-def _locked(file) -> bool:
+def _locked(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

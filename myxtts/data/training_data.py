@@ -19,9 +19,10 @@ class TrainingData:
         self.profiler = usable_profiler(config.data.profiler)
         corpus, held_out = read_corpora(config.data)
         self.corpus = corpus
-        languages = sorted({*corpus.languages, *(held_out.languages if held_out else ())})
+        corpora = [corpus, held_out] if held_out else [corpus]
+        languages = sorted({language for part in corpora for language in part.languages})
         self.tokenizer = Tokenizer.build(languages, config.data.text_units)
-        opener = ModeOpener(config, self.tokenizer, progress, self.profiler)
+        opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler)
         self.train = opener.open(corpus.train, corpus.root, "training")
         validation = held_out or corpus
         utterances = held_out.utterances if held_out else corpus.val

@@ -6,8 +6,9 @@ import unicodedata
 from myxtts.text import english, other_languages, persian
 from myxtts.text.languages import get_language
 
-# Part of every cache's fingerprint: raise it with any change to what `normalise` returns.
-CLEANERS_VERSION = 1
+# Part of every cache's fingerprint: raise it with any change to what `normalise` or, for the same
+# espeak, `phonemize` returns.
+CLEANERS_VERSION = 2
 
 ZWNJ = "\u200c"
 
@@ -53,6 +54,7 @@ def _tidy(text: str) -> str:
     text = re.sub(r" +", " ", text)
     text = re.sub(r" ([,.;:!?…)])", r"\1", text)
     text = re.sub(r"([,;:!?…)])(?=[^\W\d_])", r"\1 ", text)
+    text = re.sub(r"([(¿¡]) ", r"\1", text)
     return text.strip(" -")
 
 

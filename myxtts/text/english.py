@@ -8,6 +8,7 @@ from myxtts.text.numbers import (
     cardinal,
     decimal_words,
     ordinal,
+    set_apart,
     spell_digits,
     whole_number,
     year,
@@ -83,7 +84,7 @@ def _money(match: re.Match) -> str:
     if not int(fraction or 0):
         return major
     minor = f"{cardinal(int(fraction))} {cent if fraction == '01' else cents}"
-    return minor if not int(whole) else f"{major} and {minor}"
+    return f"{major} and {minor}" if whole.strip("0") else minor
 
 
 def _cents(match: re.Match) -> str:
@@ -121,7 +122,7 @@ def _fraction(match: re.Match) -> str:
 
 def _unit(match: re.Match) -> str:
     one, many = _UNITS[match[2]].split("|")
-    return f"{_plain(match[1])} {one if match[1] == '1' else many} "
+    return set_apart(match, f"{_plain(match[1])} {one if match[1] == '1' else many}")
 
 
 def _ordinal(match: re.Match) -> str:
@@ -131,16 +132,18 @@ def _ordinal(match: re.Match) -> str:
 
 def _general(match: re.Match) -> str:
     """Say any other number; four digits without a comma read like a year."""
-    number, text = match[0], match.string
-    follows_letter = text[max(match.start() - 1, 0) : match.start()].isalpha()
-    precedes_letter = text[match.end() : match.end() + 1].isalpha()
+    number = match[0]
     if number.count(".") > 1 or number.startswith("."):
-        words = decimal_words(number)
-    elif follows_letter and len(number) > 2 and number.isdigit():
+        words = decimal_words(number.replace(",", ""))
+    elif number.isdigit() and len(number) > 2 and _follows_letter(match):
         words = spell_digits(number)  # a serial number, such as C2766
     else:
         words = year(int(number)) if _is_year(number) else _plain(number)
-    return f"{' ' if follows_letter else ''}{words}{' ' if precedes_letter else ''}"
+    return set_apart(match, words)
+
+
+def _follows_letter(match: re.Match) -> bool:
+    return match.start() > 0 and match.string[match.start() - 1].isalpha()
 
 
 def _is_year(number: str) -> bool:
@@ -168,7 +171,7 @@ _NUMBER_RULES = [
         ),
         (rf"{_FREE}({_NUMBER})\s?¢", _cents),
         (rf"{_FREE}({_NUMBER})\s?([{_SIGNS}])", _money_after),
-        (rf"{_FREE}({_NUMBER})\s?%", lambda m: f"{_plain(m[1])} percent "),
+        (rf"{_FREE}({_NUMBER})\s?%", lambda m: set_apart(m, f"{_plain(m[1])} percent")),
         *DATE_RULES,
         (r"(?<![\d-])(?:\d{3}-)?\d{3}-\d{4}(?![\d-])", lambda m: _spell_phone(m[0])),
         (r"(?<![\d.,-])(\d{1,9})-(\d{1,9})(?!\d|[.,-]\d)", _range),

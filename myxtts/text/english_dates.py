@@ -54,7 +54,7 @@ def _day_month(match: re.Match) -> str:
 def _decade(match: re.Match) -> str:
     """Say "1960s" as "nineteen sixties" and "'60s" as "sixties"."""
     words = year(int(match[1])) if len(match[1]) == 4 else cardinal(int(match[1]))
-    return (words[:-1] + "ies" if words.endswith("y") else words + "s") + " "
+    return words[:-1] + "ies" if words.endswith("y") else words + "s"
 
 
 # (pattern, what to say), in the order in which `english` applies them.

@@ -1,5 +1,6 @@
 """Numbers in words: English by rules of its own, other languages through num2words."""
 
+import re
 from functools import lru_cache
 
 from myxtts.text.errors import MissingExtraError
@@ -95,6 +96,14 @@ def whole_number(digits: str) -> str:
 def spell_digits(digits: str) -> str:
     """Say each digit by itself in English."""
     return " ".join(_ONES[int(digit)] for digit in digits)
+
+
+def set_apart(match: re.Match, words: str) -> str:
+    """Put spaces between spoken words and the letters that their number was written against."""
+    text, start, end = match.string, match.start(), match.end()
+    before = " " if text[max(start - 1, 0) : start].isalpha() else ""
+    after = " " if text[end : end + 1].isalpha() else ""
+    return before + words + after
 
 
 def spell_whole(digits: str, language: str) -> str:

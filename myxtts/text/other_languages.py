@@ -2,7 +2,7 @@
 
 import re
 
-from myxtts.text.numbers import spell_each, spell_whole
+from myxtts.text.numbers import set_apart, spell_each, spell_whole
 from myxtts.text.symbol_words import SYMBOL_WORDS, SymbolWords
 
 # Every pattern starts where no digit precedes: otherwise a long run of digits is scanned again
@@ -17,14 +17,16 @@ def expand(text: str, language: str) -> str:
     text = text.replace("&", f" {words.ampersand} ")
     if not re.search(r"\d", text):
         return text
+    money = words.money()
     number = _COMMA_NUMBER if words.has_decimal_comma else _POINT_NUMBER
     text = re.sub(rf"([$€£])\s?({number})", r"\2 \1", text)
-    text = re.sub(rf"({number})\s?([$€£])", lambda m: f"{m[1]} {words.money()[m[2]]} ", text)
+    text = re.sub(rf"({number})\s?([$€£])", lambda m: set_apart(m, f"{m[1]} {money[m[2]]}"), text)
     text = re.sub(rf"({number})\s?%", lambda m: words.percent.format(m[1]), text)
     text = re.sub(rf"%\s?({number})", lambda m: words.percent.format(m[1]), text)
     text = re.sub(r"(?<![\w)])-(?=\d)", f"{words.minus} ", text)
-    text = re.sub(number, lambda m: _speak(m[0], words, language), text)
-    return re.sub(r"\d+", lambda m: _beside_letters(spell_whole(m[0], language), m), text)
+    text = re.sub(number, lambda m: set_apart(m, _speak(m[0], words, language)), text)
+    text = re.sub(r"\.(?=\d)", ". ", text)
+    return re.sub(r"\d+", lambda m: set_apart(m, spell_whole(m[0], language)), text)
 
 
 def _speak(number: str, words: SymbolWords, language: str) -> str:
@@ -34,9 +36,4 @@ def _speak(number: str, words: SymbolWords, language: str) -> str:
     spoken = spell_whole(re.sub(r"\D", "", whole), language)
     if fraction:
         spoken += f" {words.point} {spell_each(fraction, language)}"
-    return f" {spoken} "
-
-
-def _beside_letters(spoken: str, match: re.Match) -> str:
-    """Keep a spoken number apart from letters that it was written against."""
-    return spoken if spoken == match[0] else f" {spoken} "
+    return spoken

@@ -2,6 +2,7 @@
 
 import re
 
+from myxtts.text.numbers import set_apart
 from myxtts.text.persian_numbers import cardinal, decimal_words, ordinal, whole_number
 
 ZWNJ = "\u200c"
@@ -78,21 +79,22 @@ def _date(match: re.Match) -> str:
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return match[0].replace("/", " ").replace("-", " ")
     months = _SOLAR_MONTHS if year < 1600 else _MONTHS
-    return f" {ordinal(day)} {months[month - 1]} {cardinal(year)} "
+    return set_apart(match, f"{ordinal(day)} {months[month - 1]} {cardinal(year)}")
 
 
 def _time(match: re.Match) -> str:
     """Say hours, and minutes if there are any."""
     hour, minute = int(match[1]), int(match[2])
-    return f" {cardinal(hour)}" + (f" و {cardinal(minute)} دقیقه " if minute else " ")
+    words = cardinal(hour) + (f" و {cardinal(minute)} دقیقه" if minute else "")
+    return set_apart(match, words)
 
 
 def _money(match: re.Match) -> str:
-    return f" {_plain(match[2])} {_CURRENCIES[match[1]]} "
+    return set_apart(match, f"{_plain(match[2])} {_CURRENCIES[match[1]]}")
 
 
 def _money_after(match: re.Match) -> str:
-    return f" {_plain(match[1])} {_CURRENCIES[match[2]]} "
+    return set_apart(match, f"{_plain(match[1])} {_CURRENCIES[match[2]]}")
 
 
 def _ordinal(match: re.Match) -> str:
@@ -100,7 +102,8 @@ def _ordinal(match: re.Match) -> str:
     digits = match[1]
     if len(digits) > 15:
         return match[0]
-    return f" {ordinal(int(digits))}{'ین' if match[2].endswith('ین') else ''} "
+    suffix = "ین" if match[2].endswith("ین") else ""
+    return set_apart(match, ordinal(int(digits)) + suffix)
 
 
 def _plain(number: str) -> str:
@@ -123,6 +126,6 @@ _NUMBER_RULES = [
         (r"(?<![\d.,/])(\d+)(\u200c?م(?:ین)?|[\u200c ]?ام(?:ین)?)(?![\u0621-\u06d3])", _ordinal),
         (r"(?<![\d.,-])(\d{1,9})-(?=\d)", r"\1 تا "),
         (r"(?<![\w)])-(?=\d)", "منفی "),
-        (_NUMBER, lambda match: f" {_plain(match[0])} "),
+        (_NUMBER, lambda match: set_apart(match, _plain(match[0]))),
     )
 ]

@@ -27,7 +27,8 @@ class Phonemizer:
 
     def _phonemize_one(self, text: str) -> str:
         pieces = []
-        for clause, pause in _clauses(drop_unreadable(text, self.language.code)):
+        text = _LONG_WORD.sub(_cut_word, drop_unreadable(text, self.language.code))
+        for clause, pause in _clauses(text):
             pieces += [self._espeak.speak(clause), pause]
         return "".join(pieces).strip()
 
@@ -64,15 +65,26 @@ def _unreadable(code: str) -> re.Pattern:
 # A run of these between two words either pauses, and is kept, or is skipped. A point or a comma
 # between two letters or digits belongs to them.
 _SEPARATORS = re.compile(r'((?:[\s"();?!¡¿—…]|[.,:](?!(?<=\w.)\w))+)')
-_PAUSES = frozenset("(),.:;?!—…")
+_PAUSES = frozenset("(),.:;?!¡¿—…")
 _LONGEST_CLAUSE = 500
+# espeak keeps a word in 160 bytes: it forgets the rest of a longer one, and some, such as hundreds
+# of dotted letters, make it write beyond its buffers and end the process.
+_LONGEST_WORD_BYTES = 120
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD_BYTES // 4 + 1},}}")
+
+
+def _cut_word(match: re.Match) -> str:
+    """Put spaces into a run of characters that is too long for espeak."""
+    word = match[0]
+    size = _LONGEST_WORD_BYTES // max(len(character.encode()) for character in set(word))
+    return " ".join(word[start : start + size] for start in range(0, len(word), size))
 
 
 def _clauses(text: str):
     """Yield (words, pause): espeak drops punctuation, so it only sees what lies between pauses.
 
-    Quotation marks are kept beside a pause; inside a clause they are dropped, because cutting
-    there would change how the words around them are read.
+    Quotation marks make no sound and no pause, and cutting a clause at them would change how the
+    words around them are read: they are dropped.
     """
     parts = _SEPARATORS.split(text)
     words, last = "", len(parts) - 1
@@ -81,7 +93,7 @@ def _clauses(text: str):
         run = parts[index + 1]
         is_outermost = not words or not parts[index + 2]
         if is_outermost or not _PAUSES.isdisjoint(run) or len(words) > _LONGEST_CLAUSE:
-            yield words, re.sub(r"\s+", " ", run)
+            yield words, re.sub(r"\s+", " ", run.replace('"', ""))
             words = ""
         else:
             words += " "

@@ -1,0 +1,57 @@
+# Everything runs in .venv, which is made here and made again when its ingredients change.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# TensorFlow for the GPU where its driver answers.
+DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
+INSTALLED := $(VENV)/.installed-$(DEVICE)
+DEMO := demo/corpus
+PYTEST_ARGS ?=
+
+CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
+	"MyXTTS needs Python 3.11, 3.12 or 3.13, and %s is %d.%d: name another one, as in " \
+	"make venv PYTHON=python3.12" % (sys.executable, *sys.version_info[:2]))
+
+.PHONY: help venv test lint demo bench clean
+
+help:
+	@echo "make demo    install, make the built-in corpus, prepare it, and report stalls"
+	@echo "make test    ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
+	@echo "make lint    ruff alone"
+	@echo "make bench   what benchmarks/ measures"
+	@echo "make venv    install into $(VENV) (for: $(DEVICE))"
+	@echo "make clean   remove what was built, but neither $(VENV) nor any data"
+
+venv: $(INSTALLED)
+
+# A .venv without a working pip, or of another Python, is made anew.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(CHECK_PYTHON)'
+	@$(BIN)/python -c '$(CHECK_PYTHON)' 2>/dev/null && $(BIN)/python -m pip --version >/dev/null 2>&1 \
+		|| $(PYTHON) -m venv --clear $(VENV)
+	@echo 'installing into $(VENV), which takes some minutes the first time'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(DEVICE),demo,dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+demo: $(INSTALLED)
+	$(BIN)/myxtts data demo $(DEMO) --speakers 2 --clauses 150
+	$(BIN)/myxtts data check $(DEMO)
+	$(BIN)/myxtts prepare $(DEMO)
+	$(BIN)/myxtts bench data $(DEMO) --quick
+	@echo
+	@echo "The corpus is in $(DEMO), its features in $(DEMO)/cached_features; rm -r demo removes both."
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/input_pipeline.py
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,212 @@
+"""Whether a utterance costs the same among a million as among a thousand, and start-up.
+
+    python benchmarks/scale.py [--work FOLDER] [--sizes 1000 10000 100000 1000000] [--rounds 5]
+
+The stores are complete but for one thing: all shards share the data files of one real shard of 1,000
+utterances through hard links. Every shard has an index of its own, with its own ids, keys and texts.
+"""
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from synthetic_cache import feature_rows, named_stores, token_rows, utterance_frames, utterance_id
+
+from myxtts.data import measure
+from myxtts.data.batching import BatchOptions, plan_epoch
+from myxtts.data.cache import open_cache
+from myxtts.data.measure import Bar
+from myxtts.data.store import ShardIndex, Store, Strings, hash64
+
+BATCH_SIZE = 48
+SHARD = 1_000
+# As many batches as the smallest corpus has: every utterance is touched once at every size.
+BATCHES = 20
+DTYPE = "float16"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one fresh process measured."""
+
+    open_seconds: float
+    plan_seconds: float
+    first_batch_seconds: float
+    cpu_per_1000: float
+    plan_cpu_per_1000: float
+
+    @property
+    def start_up_seconds(self) -> float:
+        return self.open_seconds + self.plan_seconds + self.first_batch_seconds
+
+    @property
+    def total_cpu_per_1000(self) -> float:
+        return self.cpu_per_1000 + self.plan_cpu_per_1000
+
+
+def main() -> None:
+    arguments = _parse()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    print("command:", " ".join(["python", *sys.argv]))
+    print("machine:", measure.describe_machine())
+    folder = nullcontext(arguments.work) if arguments.work else tempfile.TemporaryDirectory()
+    with folder as work:
+        bars = run(Path(work), arguments.sizes, arguments.rounds)
+    print(f"\n{sum(bar.is_met for bar in bars)} of {len(bars)} bars met")
+
+
+def run(work: Path, sizes: list[int], rounds: int) -> list[Bar]:
+    """Make the stores, measure both readers at every size, print it, and return the bars."""
+    for size in sizes:
+        make_index(work / f"{size}", size)
+    variants: dict[tuple[str, int], Callable] = {
+        (reader, size): lambda reader=reader, size=size: _in_fresh_process(work, size, reader)
+        for reader in ("native", "host")
+        for size in sizes
+    }
+    results = measure.interleaved(variants, rounds)
+    print(
+        f"\n{DTYPE}, batches of {BATCH_SIZE}; {BATCHES} batches from a mapping that was just made; "
+        f"medians of {rounds} rounds, each in a process of its own; importing is not counted"
+    )
+    print(measure.table(_HEADER, [_row(*key, found) for key, found in results.items()]))
+    bars = _bars(results, sizes)
+    for bar in bars:
+        print(bar)
+    return bars
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--work", type=Path, help="keep the synthetic stores here, and reuse them")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000, 1_000_000])
+    parser.add_argument("--rounds", type=int, default=5)
+    return parser.parse_args()
+
+
+# The stores
+
+
+def make_index(folder: Path, count: int) -> None:
+    """Write stores of so many utterances whose shards share their data files."""
+    frames = utterance_frames(SHARD)
+    for store, make_rows in zip(named_stores(folder, DTYPE), (feature_rows, token_rows), strict=True):
+        store.create()
+        if len(store.index_files()) == count // SHARD:
+            continue
+        numbers = range(SHARD)
+        keys = [(utterance_id(number), 1) for number in numbers]
+        first = store.write_shard(make_rows(store, numbers, frames), keys)
+        for number in range(1, count // SHARD):
+            _publish_copy(store, first, number)
+
+
+def _publish_copy(store: Store, first: ShardIndex, number: int) -> None:
+    """A shard with its own utterances and the data of the first one."""
+    ids = [utterance_id(SHARD * number + i) for i in range(SHARD)]
+    name = f"{hash64(str(number)):016x}"
+    for column in store.columns:
+        path = store.column_path(name, column.name)
+        path.unlink(missing_ok=True)
+        os.link(store.column_path(first.name, column.name), path)
+    keys = np.array([hash64(text) for text in ids], np.uint64)
+    index = replace(first, name=name, ids=Strings.pack(ids), keys=keys)
+    store.drop_rows(index, ())  # writes the index; nothing is dropped
+
+
+# Measuring
+
+
+def look(work: Path, size: int, reader: str) -> Found:
+    """Open, plan, take the first batch, then a few more."""
+    from myxtts.data import pipeline
+
+    stores = named_stores(work / f"{size}", DTYPE)
+    times = [time.perf_counter()]
+    cache = open_cache(*stores)
+    times.append(time.perf_counter())
+    cpu = measure.cpu_seconds()
+    options = BatchOptions(batch_size=BATCH_SIZE)
+    plan = plan_epoch(cache.text_lengths, cache.mel_lengths, options)
+    plan_cpu = measure.cpu_seconds() - cpu
+    times.append(time.perf_counter())
+    batches = pipeline.cached_batches(
+        cache, plan, pipeline.ReaderOptions(native=reader == "native")
+    )
+    source = iter(batches)
+    next(source)
+    times.append(time.perf_counter())
+    del source
+    count = int(plan.sizes[:BATCHES].sum())
+    cost = measure.measure(lambda: islice(batches, BATCHES), count)
+    return Found(*np.diff(times).tolist(), cost.cpu_per_1000, 1e3 * plan_cpu / size)
+
+
+def _in_fresh_process(work: Path, size: int, reader: str) -> Found:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_import_first) as pool:
+        return pool.submit(look, work, size, reader).result()
+
+
+def _import_first() -> None:
+    """Importing TensorFlow and building its first graph are no part of opening a cache."""
+    import tensorflow as tf
+
+    list(tf.data.Dataset.range(2).map(lambda i: i + 1))
+
+
+_HEADER = (
+    "reader",
+    "utterances",
+    "open, s",
+    "plan, s",
+    "first batch, s",
+    "start-up, s",
+    "deliver, CPU-s / 1000",
+    "plan, CPU-s / 1000",
+)
+
+
+def _row(reader: str, size: int, found: list[Found]) -> tuple[str, ...]:
+    return (
+        reader,
+        f"{size:,}",
+        f"{_median(found, 'open_seconds'):.3f}",
+        f"{_median(found, 'plan_seconds'):.3f}",
+        f"{_median(found, 'first_batch_seconds'):.3f}",
+        f"{_median(found, 'start_up_seconds'):.3f}",
+        f"{_median(found, 'cpu_per_1000'):.4f}",
+        f"{_median(found, 'plan_cpu_per_1000'):.4f}",
+    )
+
+
+def _bars(results: dict[tuple[str, int], list[Found]], sizes: list[int]) -> list[Bar]:
+    bars = []
+    for reader in ("native", "host"):
+        small, large = results[reader, min(sizes)], results[reader, max(sizes)]
+        pairs = zip(large, small, strict=True)
+        ratio = statistics.median(a.total_cpu_per_1000 / b.total_cpu_per_1000 for a, b in pairs)
+        what = f"{reader} reader, CPU an utterance, {max(sizes):,} over {min(sizes):,} utterances"
+        bars.append(Bar(what, ratio, 1.2))
+        what = f"{reader} reader, start-up at {max(sizes):,} utterances"
+        bars.append(Bar(what, _median(large, "start_up_seconds"), 3, unit="s"))
+    return bars
+
+
+def _median(found: list[Found], name: str) -> float:
+    return statistics.median(getattr(one, name) for one in found)
+
+
+if __name__ == "__main__":
+    main()

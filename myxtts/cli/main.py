@@ -1,0 +1,30 @@
+"""The command `myxtts`: its verbs, one file each; nothing heavy is imported before one runs."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from myxtts import __version__
+from myxtts.cli import bench, cache, config, data, download, prepare, terminal
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0, 2 for what the user can mend, 130 for Ctrl-C."""
+    args = build_parser().parse_args(argv)
+    return terminal.run(args.run, args)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs; each stores the function to run as `run`."""
+    about = "Voice-cloning text-to-speech: from recordings to batches that never stall a step."
+    parser = argparse.ArgumentParser(prog="myxtts", description=about, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"myxtts {__version__}")
+    terminal.add_verbose(parser)
+    verbs = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in (data, download, prepare, cache, bench, config):
+        module.add(verbs)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

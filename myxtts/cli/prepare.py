@@ -1,0 +1,133 @@
+"""`myxtts prepare`: fill the cache, all of it, resumably."""
+
+import argparse
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from myxtts.cli.progress import progress
+from myxtts.cli.settings import add_corpus, corpus_config
+from myxtts.cli.terminal import Interrupted, add_command
+from myxtts.config.config import DataConfig
+from myxtts.errors import UserError
+
+if TYPE_CHECKING:
+    from myxtts.cli.corpora import CorpusPart
+    from myxtts.data.corpus import Rejection
+
+logger = logging.getLogger(__name__)
+
+_NAMED = 20  # recordings that are named one by one
+
+
+def add(verbs: argparse._SubParsersAction) -> None:
+    about = "compute the features and tokens of a corpus and store them"
+    parser = add_command(verbs, "prepare", about, run)
+    add_corpus(parser)
+    skip = "leave out what cannot be prepared, and call that a success"
+    parser.add_argument("--skip-bad", action="store_true", help=skip)
+
+
+def run(args: argparse.Namespace) -> None:
+    from myxtts.cli.corpora import read_parts
+
+    config = corpus_config(args)
+    if config.data.preprocessing_mode == "runtime":
+        logger.warning("preprocessing_mode is runtime: training will not read what is stored here")
+    bad = [one for part in read_parts(config.data) for one in prepare_part(part, config.data)]
+    if bad and not args.skip_bad:
+        raise UserError(
+            f"{_count(len(bad))} could not be prepared:\n{describe(bad)}\n"
+            "All others are stored. Mend these recordings or their lines in the metadata "
+            "and run the same command again, or leave them out with --skip-bad"
+        )
+    if bad:
+        print(f"{_count(len(bad))} left out:\n{describe(bad)}")
+
+
+def prepare_part(part: "CorpusPart", data: DataConfig) -> "list[Rejection]":
+    """Prepare one corpus with progress and a summary; return all that its metadata list in vain."""
+    from myxtts.data.inventory import take_inventory
+    from myxtts.data.prepare import prepare
+
+    utterances, location = part.utterances, part.location
+    before = take_inventory(location, utterances)
+    _preflight(part, data, before.features.disk_bytes)
+    began = time.monotonic()
+    try:
+        with progress("preparing") as report:
+            done = prepare(utterances, location, workers=data.num_workers, progress=report)
+    except KeyboardInterrupt:
+        stored = take_inventory(location, utterances).features.stored
+        raise Interrupted(
+            f"interrupted: {stored:,} of {len(utterances):,} are stored; "
+            "run the same command to go on"
+        ) from None
+    after = take_inventory(location, utterances)
+    for name in ("features", "tokens"):
+        was, now = getattr(before, name), getattr(after, name)
+        made, bad = now.stored - was.stored, now.rejected
+        print(f"{name:<9} {made:,} made, {was.stored:,} reused, {bad:,} dropped")
+    _print_speed(done.audio_seconds, time.monotonic() - began)
+    if part.corpus.rejections:
+        print(f"metadata  {len(part.corpus.rejections):,} dropped")
+    return [*part.corpus.rejections, *done.rejections]
+
+
+def describe(bad: "Sequence[Rejection]") -> str:
+    """Name what could not be prepared, by reason, with what to do about each."""
+    from myxtts.data.summary import reasons
+
+    lines = []
+    for reason, group in reasons(bad).items():
+        lines.append(f"  {len(group):,} x {reason}")
+        lines += [f"      {one.id}: {one.detail}" for one in group[:_NAMED]]
+        if len(group) > _NAMED:
+            lines.append(f"      and {len(group) - _NAMED:,} more")
+    return "\n".join(lines)
+
+
+def _preflight(part: "CorpusPart", data: DataConfig, stored_bytes: int) -> None:
+    """Say what it will take and what there is, and refuse what the user's budget forbids."""
+    from myxtts.data.prepare import estimate_bytes, nearest_folder
+
+    location = part.location
+    todo = _missing(part)
+    needed = estimate_bytes(todo, location.settings)
+    free = shutil.disk_usage(nearest_folder(location.folder)).free
+    print(
+        f"{part.corpus.root}: {_count(len(part.utterances))}, {len(todo):,} to prepare; about "
+        f"{_size(needed)} in {location.folder}, {_size(free)} are free"
+    )
+    if data.cache_budget_gb and stored_bytes + needed > data.cache_budget_gb * 1e9:
+        raise UserError(
+            f"the cache would take {_size(stored_bytes + needed)} and the budget is "
+            f"{data.cache_budget_gb} GB: raise --cache-budget-gb, or train with "
+            "--preprocessing-mode auto, which stores what fits and computes the rest"
+        )
+
+
+def _missing(part: "CorpusPart") -> list:
+    from myxtts.data.cache import StoreView
+    from myxtts.data.prepare import missing_features
+
+    if not part.location.features.folder.exists():
+        return list(part.utterances)
+    missing = missing_features(part.utterances, StoreView(part.location.features))
+    return [utterance for utterance, lacks in zip(part.utterances, missing, strict=True) if lacks]
+
+
+def _print_speed(audio_seconds: float, seconds: float) -> None:
+    if audio_seconds:
+        speed = f"{audio_seconds / 3600 / seconds:.3f} h/s, {audio_seconds / seconds:,.0f} x"
+        print(f"{audio_seconds / 3600:.2f} h in {seconds:.1f} s: {speed} real time")
+
+
+def _count(number: int) -> str:
+    return f"{number:,} utterance" + ("" if number == 1 else "s")
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,106 @@
+"""How a command meets its user: the log, errors without a stack trace, and exit codes."""
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from myxtts.errors import UserError
+
+OK, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 2, 130, 141
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with a word on what is kept."""
+
+
+def run(command: Callable[[argparse.Namespace], int | None], args: argparse.Namespace) -> int:
+    """Run a command and turn what it raises into a message and an exit code."""
+    show_log(args.verbose)
+    try:
+        code = command(args) or OK
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        return _fail(f"error: {error}", BAD_INPUT)
+    except KeyboardInterrupt as error:
+        return _fail(str(error) or "interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has left, as `head` does; Python must not flush into it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        if args.verbose:
+            raise
+        return _fail(f"error: {error} (--verbose shows where)", BAD_INPUT)
+
+
+def add_command(
+    actions: argparse._SubParsersAction,
+    name: str,
+    about: str,
+    run: Callable[[argparse.Namespace], int | None],
+) -> argparse.ArgumentParser:
+    """Add a command that calls `run`, and return its parser, to be given its arguments."""
+    parser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+    add_verbose(parser, argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_verbose(parser: argparse.ArgumentParser, default: Any = False) -> None:
+    """Add -v; a command's must not have a default, which would hide that of `myxtts -v`."""
+    about = "show the log"
+    parser.add_argument("-v", "--verbose", action="store_true", default=default, help=about)
+
+
+def import_tensorflow() -> None:
+    """Import TensorFlow without its chatter, which --verbose leaves in."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # it reads this once, on import
+    verbose = logging.getLogger("myxtts").isEnabledFor(logging.INFO)
+    try:
+        with contextlib.nullcontext() if verbose else _silent_descriptor(2):
+            import tensorflow  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"TensorFlow cannot be imported ({error}): install it with "
+            "pip install 'myxtts[gpu]', or 'myxtts[cpu]' where there is no GPU"
+        ) from error
+
+
+@contextlib.contextmanager
+def _silent_descriptor(number: int) -> Iterator[None]:
+    """Discard what is written below Python's files: TensorFlow greets before it has a log level."""
+    kept, nowhere = os.dup(number), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    try:
+        yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def show_log(verbose: bool) -> None:
+    """Show warnings, or with `verbose` the whole log, without the names of modules."""
+    logger = logging.getLogger("myxtts")
+    for handler in [own for own in logger.handlers if isinstance(own, _Stderr)]:
+        logger.removeHandler(handler)
+    logger.addHandler(_Stderr())
+    logger.setLevel(logging.INFO if verbose else logging.WARNING)
+
+
+class _Stderr(logging.Handler):
+    """Writes to whatever is stderr at that moment, so that a progress bar can make room."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        print(f"{prefix}{self.format(record)}", file=sys.stderr)
+
+
+def _fail(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code

@@ -1,0 +1,77 @@
+import pytest
+
+from tests.cli.test_prepare import files, store
+
+
+@pytest.fixture
+def prepared(corpus, myxtts):
+    assert myxtts("prepare", corpus)[0] == 0
+    return corpus
+
+
+def flip(path, position: int = 100) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_info_counts_what_is_stored(myxtts, prepared):
+    code, out, _ = myxtts("cache", "info", prepared)
+    assert code == 0
+    assert "utterances in the corpus  12" in out
+    assert "features  12 stored, 0 missing, 0 could not be made; 1 shards" in out
+
+
+def test_info_of_no_cache_counts_what_is_missing(myxtts, corpus):
+    code, out, _ = myxtts("cache", "info", corpus)
+    assert code == 0
+    assert "features  0 stored, 12 missing" in out
+
+
+def test_verify_finds_nothing_in_a_sound_cache(myxtts, prepared):
+    code, out, err = myxtts("cache", "verify", prepared)
+    assert (code, err) == (0, "")
+    assert "12 of 12 are stored" in out
+    assert out.endswith("every byte is as it was written\n")
+
+
+def test_verify_without_a_cache_says_how_to_make_one(myxtts, corpus):
+    code, _, err = myxtts("cache", "verify", corpus)
+    assert code == 2
+    assert f"`myxtts prepare {corpus}`" in err
+
+
+@pytest.mark.parametrize("kind, suffix", [("features", "mel"), ("features", "index"),
+                                          ("features", "pitch"), ("tokens", "tokens")])  # fmt: skip
+def test_a_flipped_bit_is_found_and_fixed(myxtts, prepared, kind, suffix):
+    sound = files(prepared)
+    (path,) = store(prepared, kind).glob(f"*.{suffix}")
+    flip(path)
+    code, _, err = myxtts("cache", "verify", prepared)
+    assert code == 2
+    assert path.name in err
+    assert "`myxtts cache fix`" in err
+    code, out, _ = myxtts("cache", "fix", prepared)
+    assert code == 0
+    assert path.name in out
+    assert myxtts("cache", "verify", prepared)[0] == 0
+    assert set(store(prepared, kind).glob("*.tmp")) == set()
+    if suffix == "index":  # the shard was dropped whole, and the same work has the same bytes
+        assert files(prepared) == sound
+
+
+def test_fix_of_a_sound_cache_changes_nothing(myxtts, prepared):
+    sound = files(prepared)
+    code, out, _ = myxtts("cache", "fix", prepared)
+    assert (code, out) == (0, "0 problems; made again: 0 rows\n")
+    assert files(prepared) == sound
+
+
+def test_gc_deletes_what_other_settings_left(myxtts, prepared):
+    assert myxtts("prepare", prepared, "--cache-dtype", "float32")[0] == 0
+    assert "of other settings: features-" in myxtts("cache", "info", prepared)[1]
+    code, out, _ = myxtts("cache", "gc", prepared)
+    assert code == 0
+    assert "deleted features-" in out
+    assert myxtts("cache", "verify", prepared)[0] == 0
+    store(prepared)  # one is left
