@@ -9,14 +9,12 @@ one `np.load` per utterance inside tf.data, and PyTorch's DataLoader where there
 
 import argparse
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -286,11 +284,12 @@ def start_up_bars(work: Path) -> list[Bar]:
     for dtype in TYPES:
         for native in (True, False):
             name = f"{'native' if native else 'host'} reader, {dtype}"
-            seen = _in_fresh_process(behaviour, work, Toggle(name, dtype, native))
+            seen = measure.in_fresh_process(behaviour, work, Toggle(name, dtype, native))
             what = f"{name}, opening the cache to the first batch, verification off"
             bars.append(Bar(what, seen.first_batch_seconds, 2, unit="s"))
-            bars.append(Bar(f"{name}, growth of RssAnon over an epoch", seen.megabytes, 200, unit="MB"))
-        seconds = _in_fresh_process(verification_seconds, work, dtype)
+            what = f"{name}, growth of RssAnon over an epoch"
+            bars.append(Bar(what, seen.megabytes, 200, unit="MB"))
+        seconds = measure.in_fresh_process(verification_seconds, work, dtype)
         print(f"verification reads every byte before that: + {seconds:.2f} s for {dtype}")
     return _show(bars)
 
@@ -299,7 +298,7 @@ def show_toggles(work: Path) -> None:
     """What each switch changes, side by side."""
     rows = []
     for toggle in TOGGLES:
-        seen = _in_fresh_process(behaviour, work, toggle)
+        seen = measure.in_fresh_process(behaviour, work, toggle)
         rows.append(
             (
                 toggle.name,
@@ -360,19 +359,6 @@ def _watching(batches, most: list[float]) -> Iterator:
     for batch in batches:
         most.append(measure.anonymous_megabytes())
         yield batch
-
-
-def _in_fresh_process(function: Callable, *arguments):
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_import_first) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def _import_first() -> None:
-    """Importing TensorFlow is no part of opening a cache."""
-    import tensorflow as tf
-
-    tf.constant(0)
 
 
 def _warm(cache: PackedCache) -> None:

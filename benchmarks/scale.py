@@ -1,4 +1,4 @@
-"""Whether a utterance costs the same among a million as among a thousand, and start-up.
+"""Whether an utterance costs the same among a million as among a thousand, and start-up.
 
     python benchmarks/scale.py [--work FOLDER] [--sizes 1000 10000 100000 1000000] [--rounds 5]
 
@@ -7,16 +7,15 @@ utterances through hard links. Every shard has an index of its own, with its own
 """
 
 import argparse
-import multiprocessing
 import os
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -43,6 +42,7 @@ class Found:
     open_seconds: float
     plan_seconds: float
     first_batch_seconds: float
+    start_up_cpu_seconds: float
     cpu_per_1000: float
     plan_cpu_per_1000: float
 
@@ -71,7 +71,7 @@ def run(work: Path, sizes: list[int], rounds: int) -> list[Bar]:
     for size in sizes:
         make_index(work / f"{size}", size)
     variants: dict[tuple[str, int], Callable] = {
-        (reader, size): lambda reader=reader, size=size: _in_fresh_process(work, size, reader)
+        (reader, size): partial(measure.in_fresh_process, look, work, size, reader)
         for reader in ("native", "host")
         for size in sizes
     }
@@ -133,6 +133,7 @@ def look(work: Path, size: int, reader: str) -> Found:
     from myxtts.data import pipeline
 
     stores = named_stores(work / f"{size}", DTYPE)
+    began = measure.cpu_seconds()
     times = [time.perf_counter()]
     cache = open_cache(*stores)
     times.append(time.perf_counter())
@@ -147,23 +148,12 @@ def look(work: Path, size: int, reader: str) -> Found:
     source = iter(batches)
     next(source)
     times.append(time.perf_counter())
+    start_up_cpu = measure.cpu_seconds() - began
     del source
     count = int(plan.sizes[:BATCHES].sum())
     cost = measure.measure(lambda: islice(batches, BATCHES), count)
-    return Found(*np.diff(times).tolist(), cost.cpu_per_1000, 1e3 * plan_cpu / size)
-
-
-def _in_fresh_process(work: Path, size: int, reader: str) -> Found:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_import_first) as pool:
-        return pool.submit(look, work, size, reader).result()
-
-
-def _import_first() -> None:
-    """Importing TensorFlow and building its first graph are no part of opening a cache."""
-    import tensorflow as tf
-
-    list(tf.data.Dataset.range(2).map(lambda i: i + 1))
+    waited = np.diff(times).tolist()
+    return Found(*waited, start_up_cpu, cost.cpu_per_1000, 1e3 * plan_cpu / size)
 
 
 _HEADER = (
@@ -173,6 +163,7 @@ _HEADER = (
     "plan, s",
     "first batch, s",
     "start-up, s",
+    "start-up, CPU-s",
     "deliver, CPU-s / 1000",
     "plan, CPU-s / 1000",
 )
@@ -186,6 +177,7 @@ def _row(reader: str, size: int, found: list[Found]) -> tuple[str, ...]:
         f"{_median(found, 'plan_seconds'):.3f}",
         f"{_median(found, 'first_batch_seconds'):.3f}",
         f"{_median(found, 'start_up_seconds'):.3f}",
+        f"{_median(found, 'start_up_cpu_seconds'):.3f}",
         f"{_median(found, 'cpu_per_1000'):.4f}",
         f"{_median(found, 'plan_cpu_per_1000'):.4f}",
     )

@@ -40,7 +40,7 @@ def verify(args: argparse.Namespace) -> None:
                 f"run `myxtts prepare {part.corpus.root}`"
             )
         with progress("verifying", "shards") as report:
-            found = verify_cache(part.location, report)
+            found = verify_cache(part.location, part.utterances, report)
         problems += [(part.location.folder, problem) for problem in found]
         if not any(problem.shard for problem in found):
             missing = take_inventory(part.location, part.utterances).features.missing

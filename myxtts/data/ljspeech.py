@@ -87,7 +87,7 @@ class LJSpeechDataset:
         if fix:
             workers = self.config.data.num_workers
             return fix_cache(self.location, self.utterances, workers, self.progress)
-        return RepairReport(verify_cache(self.location))
+        return RepairReport(verify_cache(self.location, self.utterances))
 
     def get_performance_report(self) -> str:
         """What is stored of this corpus, where, and how much of the disk it takes."""

@@ -1,12 +1,14 @@
 """Measuring loaders: CPU time, the stalls of a simulated accelerator, and a naive loader to beat."""
 
 import importlib.metadata
+import multiprocessing
 import os
 import platform
 import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,6 +140,20 @@ def cpu_ratio(costs: Sequence[Cost], reference: Sequence[Cost]) -> float:
     """The median of the ratios of rounds that ran next to each other."""
     pairs = zip(costs, reference, strict=True)
     return statistics.median(a.cpu_per_1000 / b.cpu_per_1000 for a, b in pairs)
+
+
+def in_fresh_process(function: Callable, *arguments):
+    """Call a function in a process that has done nothing yet but import TensorFlow."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_import_tensorflow) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _import_tensorflow() -> None:
+    """Importing it and building its first graph are no part of opening a cache."""
+    import tensorflow as tf
+
+    list(tf.data.Dataset.range(2).map(lambda number: number + 1))
 
 
 def cpu_seconds() -> float:

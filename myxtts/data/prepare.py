@@ -2,26 +2,20 @@
 
 import contextlib
 import logging
-import multiprocessing
-import multiprocessing.connection
 import os
 import shutil
-import signal
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from myxtts.audio.io import AudioError, read_info
-from myxtts.audio.threads import single_threaded_blas
 from myxtts.config.config import DataConfig
 from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Rejection, Utterance
+from myxtts.data.disk import unwritable_message
 from myxtts.data.features import FeatureSettings, compute_features
 from myxtts.data.store import (
     CacheError,
@@ -30,9 +24,8 @@ from myxtts.data.store import (
     Store,
     fingerprint,
     hash64,
-    unwritable_message,
 )
-from myxtts.monitoring.cores import available_cores
+from myxtts.data.workers import Workers
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -106,10 +99,11 @@ def prepare(
     """
     report = PrepareReport()
     _create(location)
-    if tokens:
-        _fill(_TokenWork(location), utterances, workers, overwrite, report, None)
-    if features:
-        _fill(_FeatureWork(location), utterances, workers, overwrite, report, progress)
+    with Workers(workers) as pool:
+        if tokens:
+            _fill(_TokenWork(location), utterances, pool, overwrite, report, None)
+        if features:
+            _fill(_FeatureWork(location), utterances, pool, overwrite, report, progress)
     return report
 
 
@@ -282,7 +276,7 @@ def _create(location: CacheLocation) -> None:
 def _fill(
     work: "_FeatureWork | _TokenWork",
     utterances: Sequence[Utterance],
-    workers: int,
+    pool: Workers,
     overwrite: bool,
     report: PrepareReport,
     progress: Progress | None,
@@ -301,7 +295,7 @@ def _fill(
         done = 0
         try:
             # Closed at once, and with it the workers, where the progress is interrupted.
-            with contextlib.closing(_run(tasks, workers)) as finished:
+            with contextlib.closing(pool.run([task.run for task in tasks])) as finished:
                 for count, seconds in finished:
                     done += count
                     report.audio_seconds += seconds
@@ -345,57 +339,6 @@ def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[
         _Task(work, tuple(todo[at : at + size]), int(generations[at : at + size].max()))
         for at in range(0, len(todo), size)
     ]
-
-
-def _run(tasks: Sequence[_Task], workers: int) -> Iterator[tuple[int, float]]:
-    """Run tasks in processes of their own, or here where there is little to share out."""
-    workers = min(workers or available_cores(), available_cores(), len(tasks))
-    if workers <= 1:
-        with single_threaded_blas():
-            for task in tasks:
-                yield task.run()
-        return
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
-    )
-    try:
-        # A few tasks ahead of the workers: what was not started is not waited for on Ctrl-C.
-        waiting, running = list(reversed(tasks)), set[Future]()
-        while waiting or running:
-            while waiting and len(running) < workers + 1:
-                running.add(pool.submit(_Task.run, waiting.pop()))
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield future.result()
-    except BrokenProcessPool as error:
-        raise CacheError(
-            "a worker process died, perhaps for want of memory; what was finished is kept: "
-            "run the same command again, with a smaller --num-workers"
-        ) from error
-    finally:
-        _stop(pool)
-
-
-def _stop(pool: ProcessPoolExecutor) -> None:
-    """End the workers at once; whatever they were writing has a temporary name."""
-    processes = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.join()
-
-
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    single_threaded_blas().__enter__()
-
-
-def _end_with_parent() -> None:
-    """End this worker when the process that wanted its work was killed: nobody else would."""
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
-    os._exit(1)
 
 
 def _content_of(path: Path) -> int | None:

@@ -5,9 +5,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Utterance
 from myxtts.data.inventory import disk_bytes, other_stores
-from myxtts.data.prepare import CacheLocation, PrepareReport, Progress, prepare
+from myxtts.data.prepare import (
+    CacheLocation,
+    PrepareReport,
+    Progress,
+    missing_features,
+    missing_tokens,
+    prepare,
+)
 from myxtts.data.store import Problem, Store
 
 
@@ -19,10 +29,23 @@ class RepairReport:
     remade: PrepareReport = field(default_factory=PrepareReport)
 
 
-def verify_cache(location: CacheLocation, progress=None) -> list[Problem]:
-    """Read every byte of the stores; nothing is changed."""
-    stores = [store for store in (location.features, location.tokens) if store.folder.exists()]
-    return [problem for store in stores for problem in store.verify(progress)]
+def verify_cache(
+    location: CacheLocation, utterances: Sequence[Utterance] = (), progress=None
+) -> list[Problem]:
+    """Read every byte of the stores, and name what they lack of the utterances.
+
+    Nothing is changed.
+    """
+    problems = []
+    for store, find_missing in (
+        (location.features, missing_features),
+        (location.tokens, missing_tokens),
+    ):
+        found = store.verify(progress) if store.folder.exists() else []
+        if not any(problem.shard for problem in found):  # damage hides what else is missing
+            found += _missing(store, utterances, find_missing)
+        problems += found
+    return problems
 
 
 def fix_cache(
@@ -77,6 +100,14 @@ def collect_garbage(
                 names += _drop_useless(store, wanted) + store.remove_leftovers()
                 freed += before - disk_bytes(store.folder)
     return freed, names
+
+
+def _missing(store: Store, utterances: Sequence[Utterance], find_missing) -> list[Problem]:
+    missing = np.ones(len(utterances), bool)
+    if store.folder.exists():
+        missing = find_missing(utterances, StoreView(store))
+    ids = tuple(utterances[i].id for i in np.flatnonzero(missing).tolist())
+    return [Problem(store.folder.name, "lacks utterances", ids=ids)] if ids else []
 
 
 def _drop_useless(store: Store, wanted: set[str]) -> list[str]:

@@ -6,126 +6,36 @@ was interrupted and finished has the same bytes as one that was not.
 """
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
 import logging
-import math
 import os
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import safetensors.numpy
 
 from myxtts.data import mapping
-from myxtts.errors import UserError
+from myxtts.data.disk import UNWRITABLE, explained, write_atomically
+from myxtts.data.shard_draft import Column, Row, ShardDraft, hash64
+from myxtts.data.shard_index import (
+    ARRAYS,
+    REMEDY,
+    CacheError,
+    ShardIndex,
+    Strings,
+    decode_index,
+    encode_index,
+)
 from myxtts.monitoring.cores import available_cores
 
 FORMAT_VERSION = 1
 logger = logging.getLogger(__name__)
-
-
-class CacheError(UserError):
-    """The cache cannot be written, or what it holds is not what was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One array per utterance, [length] where width is 1 and [length, width] otherwise."""
-
-    name: str
-    dtype: str
-    width: int = 1
-
-    @property
-    def row_bytes(self) -> int:
-        return np.dtype(self.dtype).itemsize * self.width
-
-    @property
-    def unit(self) -> int:
-        """Files are padded to this many bytes: whole rows, and a whole number of pages."""
-        return math.lcm(mapping.ALIGNMENT, self.row_bytes)
-
-    def padded_bytes(self, rows: int) -> int:
-        """The size of a file of so many rows; it ends with at least one row of zeros."""
-        return (rows + 1) * self.row_bytes + -((rows + 1) * self.row_bytes) % self.unit
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What one utterance puts into a shard; `reason` says why it has no arrays."""
-
-    id: str
-    signature: int
-    content: int
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
-    reason: str = ""
-
-
-class Strings(Sequence):
-    """Many strings in one blob, decoded where they are asked for: a million cost milliseconds."""
-
-    def __init__(self, blob: bytes, starts: np.ndarray, ends: np.ndarray):
-        self.blob, self.starts, self.ends = blob, starts, ends
-
-    @classmethod
-    def pack(cls, texts: Sequence[str]) -> "Strings":
-        encoded = [text.encode() for text in texts]
-        lengths = np.array([len(text) for text in encoded], np.int64)
-        ends = np.cumsum(lengths)
-        return cls(b"".join(encoded), ends - lengths, ends)
-
-    @classmethod
-    def concatenate(cls, parts: Sequence["Strings"]) -> "Strings":
-        offsets = np.cumsum([0] + [len(part.blob) for part in parts])[:-1].tolist()
-        empty = np.zeros(0, np.int64)
-        starts = [part.starts + at for part, at in zip(parts, offsets, strict=True)]
-        ends = [part.ends + at for part, at in zip(parts, offsets, strict=True)]
-        blob = b"".join(part.blob for part in parts)
-        return cls(blob, np.concatenate([empty, *starts]), np.concatenate([empty, *ends]))
-
-    def select(self, chosen: np.ndarray) -> "Strings":
-        """Keep some, in the given order, by a mask or by positions; the blob is shared."""
-        starts, ends = self.starts[chosen], self.ends[chosen]
-        return Strings(self.blob, starts, ends)
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def __getitem__(self, position: int) -> str:
-        return self.blob[self.starts[position] : self.ends[position]].decode()
-
-    def __iter__(self) -> Iterator[str]:
-        for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True):
-            yield self.blob[start:end].decode()
-
-
-@dataclass(frozen=True, slots=True)
-class ShardIndex:
-    """What a shard holds: parallel arrays over its utterances."""
-
-    name: str
-    generation: int
-    rows: int
-    sizes: dict[str, int]
-    ids: "Strings"
-    notes: dict[str, "Strings"]
-    keys: np.ndarray
-    signatures: np.ndarray
-    contents: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    checksums: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +81,7 @@ class Store:
 
     def read_index(self, path: Path) -> ShardIndex:
         """Read one index and check its checksum and the sizes of the files that it describes."""
-        index = _decode_index(path)
+        index = decode_index(path)
         for column in self.columns:
             self._check_size(index, column)
         return index
@@ -213,14 +123,17 @@ class Store:
 
         The name is derived from the keys, so that the same work has the same name in every run.
         """
-        with _explained(self.folder), _Draft(self, shard_name(keys), generation) as draft:
+        with (
+            explained(self.folder),
+            ShardDraft(self.folder, self.columns, shard_name(keys), generation) as draft,
+        ):
             for row in rows:
                 draft.add(row)
             return draft.publish()
 
     def drop(self, shard: str) -> None:
         """Remove a shard: first its index, so that it is gone at once and whole."""
-        with _explained(self.folder):
+        with explained(self.folder):
             for suffix in ("index", *(column.name for column in self.columns)):
                 (self.folder / f"{shard}.{suffix}").unlink(missing_ok=True)
 
@@ -238,14 +151,14 @@ class Store:
             index.sizes,
             Strings.pack(list(index.ids.select(keep))),
             {note: Strings.pack(list(text.select(keep))) for note, text in index.notes.items()},
-            *(getattr(index, name)[keep] for name in _ARRAYS),
+            *(getattr(index, name)[keep] for name in ARRAYS),
         )
-        write_atomically(self.folder / f"{index.name}.index", _encode_index(kept))
+        write_atomically(self.folder / f"{index.name}.index", encode_index(kept))
 
     def remove_leftovers(self) -> list[str]:
         """Delete temporary files and data files that no index describes; say which."""
         removed = []
-        with _explained(self.folder):
+        with explained(self.folder):
             for path in self._leftovers():
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
@@ -314,10 +227,10 @@ class Store:
         try:
             size = path.stat().st_size
         except FileNotFoundError:
-            raise CacheError(f"{path} is missing{_REMEDY}") from None
+            raise CacheError(f"{path} is missing{REMEDY}") from None
         if size != index.sizes[column.name]:
             expected = index.sizes[column.name]
-            raise CacheError(f"{path} has {size} bytes instead of {expected}{_REMEDY}")
+            raise CacheError(f"{path} has {size} bytes instead of {expected}{REMEDY}")
 
     @contextlib.contextmanager
     def _lock_file(self) -> Iterator[int]:
@@ -325,7 +238,7 @@ class Store:
         try:
             descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            if error.errno not in _UNWRITABLE:
+            if error.errno not in UNWRITABLE:
                 raise
             descriptor = os.open(self.folder, os.O_RDONLY)
         try:
@@ -345,20 +258,12 @@ class Store:
         return {name: text.encode() for name, text in files.items()}
 
 
-_REMEDY = "; run `myxtts cache fix` or verify_and_fix_cache(fix=True)"
-
-
 def fingerprint(columns: Sequence[Column], settings: dict) -> str:
     """Key a store by everything that determines its bytes."""
     content = [FORMAT_VERSION, [asdict(column) for column in columns], settings]
     return hashlib.blake2b(
         json.dumps(content, sort_keys=True, ensure_ascii=False).encode(), digest_size=8
     ).hexdigest()
-
-
-def hash64(text: str) -> int:
-    """A stable 64-bit hash of a string."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def shard_name(keys: Sequence[tuple[str, int]]) -> str:
@@ -373,183 +278,9 @@ def _damaged_rows(data: np.ndarray, column: Column, index: ShardIndex, number: i
     return [i for i, crc in enumerate(expected) if zlib.crc32(data[first[i] : last[i]]) != crc]
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary name, sync, rename: readers see the old file or the new one, whole."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with _explained(path.parent):
-        try:
-            with open(temporary, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-            _sync_folder(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-def unwritable_message(folder: Path, error: OSError) -> str:
-    return (
-        f"cannot write the cache to {folder} ({error.strerror}): "
-        "make it writable, or name another place with --cache-dir"
-    )
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
-
-
-@contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """Say what to do where a disk is full or must not be written."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise CacheError(
-                f"no space left while writing to {folder}. What was finished is kept: free some "
-                "space and run the same command again, or move the cache with --cache-dir"
-            ) from error
-        if error.errno in _UNWRITABLE:
-            raise CacheError(unwritable_message(folder, error)) from error
-        raise
-
-
-class _Draft:
-    """A shard being written under temporary names; memory stays bounded by one utterance."""
-
-    def __init__(self, store: Store, name: str, generation: int):
-        self.store, self.name, self.generation = store, name, generation
-        self.rows: list[Row] = []
-        self.lengths: list[int] = []
-        self.checksums: list[list[int]] = []
-        self.files = {}
-
-    def __enter__(self) -> "_Draft":
-        try:
-            for column in self.store.columns:
-                self.files[column.name] = open(self._temporary(column.name), "wb")
-        except OSError:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *error) -> None:
-        for name, file in self.files.items():
-            with contextlib.suppress(OSError):  # closing flushes, which fails again on a full disk
-                file.close()
-            self._temporary(name).unlink(missing_ok=True)
-
-    def add(self, row: Row) -> None:
-        """Append an utterance's arrays; only its names and numbers stay in memory."""
-        length = 0 if row.reason else len(row.arrays[self.store.columns[0].name])
-        crcs = [0] * len(self.store.columns)
-        for number, column in enumerate(self.store.columns if not row.reason else ()):
-            array = np.ascontiguousarray(row.arrays[column.name], column.dtype)
-            expected = (length,) if column.width == 1 else (length, column.width)
-            if array.shape != expected:
-                raise ValueError(f"{row.id}: {column.name} is {array.shape}, not {expected}")
-            data = memoryview(array).cast("B")
-            crcs[number] = zlib.crc32(data)
-            self.files[column.name].write(data)
-        self.rows.append(Row(row.id, row.signature, row.content, {}, row.notes, row.reason))
-        self.lengths.append(length)
-        self.checksums.append(crcs)
-
-    def publish(self) -> ShardIndex:
-        """Pad, sync and rename the columns, then the index: from then on the shard exists."""
-        index = self._index()
-        for column in self.store.columns:
-            file = self.files[column.name]
-            # Real zeros, not a hole: mapping a hole of a full memory disk kills the process.
-            file.write(bytes(index.sizes[column.name] - index.rows * column.row_bytes))
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-        for column in self.store.columns:
-            target = self.store.column_path(self.name, column.name)
-            os.replace(self._temporary(column.name), target)
-        write_atomically(self.store.folder / f"{self.name}.index", _encode_index(index))
-        return index
-
-    def _index(self) -> ShardIndex:
-        lengths = np.array(self.lengths, np.int32)
-        starts = np.zeros(len(lengths), np.int64)
-        np.cumsum(lengths[:-1], out=starts[1:])
-        total = int(lengths.sum())
-        notes = [{**row.notes, "reason": row.reason} for row in self.rows]
-        return ShardIndex(
-            name=self.name,
-            generation=self.generation,
-            rows=total,
-            sizes={column.name: column.padded_bytes(total) for column in self.store.columns},
-            ids=Strings.pack([row.id for row in self.rows]),
-            notes={key: Strings.pack([note[key] for note in notes]) for key in sorted(notes[0])},
-            keys=np.array([hash64(row.id) for row in self.rows], np.uint64),
-            signatures=np.array([row.signature for row in self.rows], np.uint64),
-            contents=np.array([row.content for row in self.rows], np.uint64),
-            starts=starts,
-            lengths=lengths,
-            checksums=np.array(self.checksums, np.uint32).reshape(len(lengths), -1),
-        )
-
-    def _temporary(self, column: str) -> Path:
-        return self.store.folder / f"{self.name}.{column}.{os.getpid()}.tmp"
-
-
-_ARRAYS = ("keys", "signatures", "contents", "starts", "lengths", "checksums")
-
-
-def _encode_index(index: ShardIndex) -> bytes:
-    """Arrays and strings as safetensors, followed by a checksum of all that."""
-    arrays = {name: getattr(index, name) for name in _ARRAYS}
-    for name, strings in {"ids": index.ids, **_prefixed(index.notes)}.items():
-        arrays[f"{name}.bytes"] = np.frombuffer(strings.blob, np.uint8)
-        arrays[f"{name}.lengths"] = strings.ends - strings.starts
-    header = {field: getattr(index, field) for field in ("name", "generation", "rows", "sizes")}
-    content = safetensors.numpy.save(arrays, {"shard": json.dumps(header, sort_keys=True)})
-    return content + zlib.crc32(content).to_bytes(4, "little")
-
-
-def _decode_index(path: Path) -> ShardIndex:
-    data = path.read_bytes()
-    content = data[:-4]
-    if len(data) < 16 or zlib.crc32(content) != int.from_bytes(data[-4:], "little"):
-        raise CacheError(f"{path} is damaged{_REMEDY}")
-    arrays = safetensors.numpy.load(content)
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["shard"])
-    if header["name"] != path.stem:
-        raise CacheError(f"{path} describes another shard, {header['name']}{_REMEDY}")
-    notes = [key[5:-6] for key in arrays if key.startswith("note.") and key.endswith(".bytes")]
-    return ShardIndex(
-        **header,
-        ids=_strings(arrays, "ids"),
-        notes={note: _strings(arrays, f"note.{note}") for note in sorted(notes)},
-        **{name: arrays[name] for name in _ARRAYS},
-    )
-
-
-def _prefixed(notes: dict[str, "Strings"]) -> dict[str, "Strings"]:
-    return {f"note.{key}": strings for key, strings in notes.items()}
-
-
-def _strings(arrays: dict[str, np.ndarray], name: str) -> "Strings":
-    ends = np.cumsum(arrays[f"{name}.lengths"])
-    return Strings(arrays[f"{name}.bytes"].tobytes(), ends - arrays[f"{name}.lengths"], ends)
-
-
 def _locked(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,91 @@
+"""Processes that share out work, end at once when they are not wanted, and never outlive us."""
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from myxtts.audio.threads import single_threaded_blas
+from myxtts.data.store import CacheError
+from myxtts.monitoring.cores import available_cores
+
+Result = TypeVar("Result")
+
+# Starting a process costs about as much as this many shards of a small corpus.
+FEW_TASKS = 4
+
+
+class Workers:
+    """A pool of processes, started when there is enough to share out; 0 means all cores."""
+
+    def __init__(self, count: int = 0):
+        self.count = min(count or available_cores(), available_cores())
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.stop()
+
+    def run(self, tasks: Sequence[Callable[[], Result]]) -> Iterator[Result]:
+        """Yield results as they come; leaving early ends the processes at once."""
+        if self.count <= 1 or len(tasks) < FEW_TASKS:
+            with single_threaded_blas():
+                for task in tasks:
+                    yield task()
+            return
+        finished = False
+        try:
+            yield from self._share_out(tasks)
+            finished = True
+        except BrokenProcessPool as error:
+            raise CacheError(
+                "a worker process died, perhaps for want of memory; what was finished is kept: "
+                "run the same command again, with a smaller --num-workers"
+            ) from error
+        finally:
+            if not finished:
+                self.stop()
+
+    def stop(self) -> None:
+        """End the workers at once; whatever they were writing has a temporary name."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+    def _share_out(self, tasks: Sequence[Callable[[], Result]]) -> Iterator[Result]:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.count, context, initializer=_start_worker)
+        # One task ahead of the workers: what was not started is not waited for on Ctrl-C.
+        waiting, running = list(reversed(tasks)), set[Future]()
+        while waiting or running:
+            while waiting and len(running) < self.count + 1:
+                running.add(self._pool.submit(waiting.pop()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    single_threaded_blas().__enter__()
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that wanted its work was killed: nobody else would."""
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
