@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
 INSTALLED := $(VENV)/.installed-$(DEVICE)
 DEMO := demo/corpus
+BENCHMARKS ?= features prepare input_pipeline scale kill_prepare
 PYTEST_ARGS ?=
 
 CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
@@ -18,7 +19,7 @@ help:
 	@echo "make demo    install, make the built-in corpus, prepare it, and report stalls"
 	@echo "make test    ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make lint    ruff alone"
-	@echo "make bench   what benchmarks/ measures"
+	@echo "make bench   what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
 	@echo "make venv    install into $(VENV) (for: $(DEVICE))"
 	@echo "make clean   remove what was built, but neither $(VENV) nor any data"
 
@@ -50,7 +51,7 @@ demo: $(INSTALLED)
 	@echo "The corpus is in $(DEMO), its features in $(DEMO)/cached_features; rm -r demo removes both."
 
 bench: $(INSTALLED)
-	$(BIN)/python benchmarks/input_pipeline.py
+	set -e; for name in $(BENCHMARKS); do echo; $(BIN)/python benchmarks/$$name.py; done
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -26,7 +26,9 @@ from myxtts.data import measure
 from myxtts.data.batching import BatchOptions, plan_epoch
 from myxtts.data.cache import open_cache
 from myxtts.data.measure import Bar
-from myxtts.data.store import ShardIndex, Store, Strings, hash64
+from myxtts.data.shard_draft import hash64
+from myxtts.data.shard_index import ShardIndex, Strings
+from myxtts.data.store import Store
 
 BATCH_SIZE = 48
 SHARD = 1_000
@@ -101,7 +103,9 @@ def _parse() -> argparse.Namespace:
 def make_index(folder: Path, count: int) -> None:
     """Write stores of so many utterances whose shards share their data files."""
     frames = utterance_frames(SHARD)
-    for store, make_rows in zip(named_stores(folder, DTYPE), (feature_rows, token_rows), strict=True):
+    for store, make_rows in zip(
+        named_stores(folder, DTYPE), (feature_rows, token_rows), strict=True
+    ):
         store.create()
         if len(store.index_files()) == count // SHARD:
             continue

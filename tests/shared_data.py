@@ -9,7 +9,7 @@ ROOT = Path(os.environ.get("MYXTTS_SHARED_DATA", Path(__file__).parents[2] / "sh
 
 
 def shared(name: str) -> Path:
-    """Return the path of a shared data set, or skip the calling test and say which one is absent."""
+    """Return the path of a shared data set, or skip the calling test and name what is absent."""
     path = ROOT / name
     if not path.exists():
         pytest.skip(f"real data {name!r} is not beside this checkout (set MYXTTS_SHARED_DATA)")

@@ -6,7 +6,7 @@ from myxtts.cli.progress import progress
 from myxtts.cli.settings import add_corpus, corpus_config
 from myxtts.cli.terminal import add_command, import_tensorflow
 
-QUICK = {"batches": 20, "rounds": 1}
+QUICK = {"step_ms": (20,)}
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -15,7 +15,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     about = "samples per second, CPU per 1000, and the stall at simulated step times"
     parser = add_command(subjects, "data", about, data)
     add_corpus(parser)
-    parser.add_argument("--quick", action="store_true", help="measure once, and fewer batches")
+    parser.add_argument("--quick", action="store_true", help="simulate one step time only")
 
 
 def data(args: argparse.Namespace) -> None:

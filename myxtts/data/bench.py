@@ -162,7 +162,7 @@ def _prepared_split(config: XTTSConfig, progress: Progress | None) -> Split:
     location = locate_cache(corpus.root, config.data, tokenizer)
     prepare(corpus.utterances, location, workers=config.data.num_workers, progress=progress)
     filled = XTTSConfig(data=config.data, preprocessing_mode="auto")
-    opener = ModeOpener(filled, tokenizer, progress, SilentProfiler())
+    opener = ModeOpener(filled, tokenizer, [corpus], progress, SilentProfiler())
     split = opener.open(corpus.utterances, corpus.root, "benchmark")
     split = split.keep(split.cache.is_cached, ())
     if len(split) < 2:

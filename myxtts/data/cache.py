@@ -127,7 +127,7 @@ class MemoryColumn(ColumnData):
             self.array[start : start + len(array)] = array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PackedCache:
     """The utterances of a run as parallel arrays, and the columns that hold their features."""
 

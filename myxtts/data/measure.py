@@ -241,9 +241,8 @@ def describe_machine(packages: Sequence[str] = ("numpy", "scipy", "tensorflow-cp
         except importlib.metadata.PackageNotFoundError:
             continue
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    return (
-        f"{available_cores()} cores, {_processor()}, load {load} (1, 5, 15 min); "
-        + ", ".join(versions)
+    return f"{available_cores()} cores, {_processor()}, load {load} (1, 5, 15 min); " + ", ".join(
+        versions
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache as cached_once
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
@@ -122,10 +123,15 @@ def native_dataset(
     cache: PackedCache, plan: BatchPlan, options: ReaderOptions, parallel_calls: int | None = None
 ) -> tf.data.Dataset:
     """One gather per column and batch, in the graph, on the mapped arrays themselves."""
-    gather = _native_gather(cache, plan)
-    rows = (plan.bounds[:-1], plan.bounds[1:], plan.frames, plan.tokens)
-    dataset = tf.data.Dataset.from_tensor_slices(tuple(tf.constant(row) for row in rows))
-    dataset = dataset.map(gather, num_parallel_calls=parallel_calls)
+    gather = _native_gather(cache)
+    with tf.device("/CPU:0"):
+        order = tf.constant(plan.order, tf.int64)
+        rows = (plan.bounds[:-1], plan.bounds[1:], plan.frames, plan.tokens)
+        dataset = tf.data.Dataset.from_tensor_slices(tuple(tf.constant(row) for row in rows))
+    dataset = dataset.map(
+        lambda first, last, frames, tokens: gather(order[first:last], frames, tokens),
+        num_parallel_calls=parallel_calls,
+    )
     return _finish(dataset, options)
 
 
@@ -165,8 +171,17 @@ def shared_tensor(array: np.ndarray) -> tf.Tensor:
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
-def _native_gather(cache: PackedCache, plan: BatchPlan):
-    """Build the function (first, last, frames, tokens) -> batch over the cache's tensors."""
+def _native_gather(cache: PackedCache):
+    """The function (index, frames, tokens) -> batch over a cache's tensors, traced only once."""
+    if cache not in _gathers:
+        _gathers[cache] = _build_gather(cache)
+    return _gathers[cache]
+
+
+_gathers: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def _build_gather(cache: PackedCache):
     for name, data in cache.columns.items():
         if data.array is None:
             raise CacheError(
@@ -177,7 +192,6 @@ def _native_gather(cache: PackedCache, plan: BatchPlan):
         columns = {name: shared_tensor(data.array) for name, data in cache.columns.items()}
         starts = {name: tf.constant(values, tf.int64) for name, values in cache.starts.items()}
         pads = {name: tf.constant(data.pad_row, tf.int64) for name, data in cache.columns.items()}
-        order = tf.constant(plan.order, tf.int64)
         numbers = {
             "text_lengths": tf.constant(cache.text_lengths, tf.int32),
             "mel_lengths": tf.constant(cache.mel_lengths, tf.int32),
@@ -185,8 +199,14 @@ def _native_gather(cache: PackedCache, plan: BatchPlan):
             "language": tf.constant(cache.language, tf.int32),
         }
 
-    def gather(first, last, frames, tokens) -> TensorBatch:
-        index = order[first:last]
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.int64),
+            tf.TensorSpec([], tf.int32),
+            tf.TensorSpec([], tf.int32),
+        ]
+    )
+    def gather(index, frames, tokens) -> TensorBatch:
         batch = {name: tf.gather(values, index) for name, values in numbers.items()}
         for name, column in columns.items():
             is_text = name == "tokens"

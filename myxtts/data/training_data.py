@@ -1,11 +1,14 @@
 """A corpus opened for training, as one configuration says, with its batches epoch by epoch."""
 
+from collections.abc import Iterator
+
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batching import BatchOptions
 from myxtts.data.corpus import Corpus, read_corpus
 from myxtts.data.modes import ModeOpener
 from myxtts.data.prepare import Progress
 from myxtts.data.profiling import usable_profiler
+from myxtts.data.readers import in_background
 from myxtts.data.split import Split, split_batches
 from myxtts.data.store import CacheError
 from myxtts.text.tokenizer import Tokenizer
@@ -31,6 +34,20 @@ class TrainingData:
     def train_batches(self, epoch: int = 0, start: int = 0):
         """The batches of an epoch, from any of them on."""
         return self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
+
+    def stream(self, epoch: int = 0, start: int = 0) -> Iterator[tuple[int, int, dict]]:
+        """Endless (epoch, number, batch), from any on: the next epoch opens before it is due."""
+        ahead = self.config.data.prefetch_buffer_size
+        batches = self._epochs(epoch, start)
+        return (
+            in_background(batches, ahead) if self.config.data.optimize_cpu_gpu_overlap else batches
+        )
+
+    def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
+        while True:
+            for number, batch in enumerate(self.train_batches(epoch, start), start):
+                yield epoch, number, batch
+            epoch, start = epoch + 1, 0
 
     def val_batches(self):
         """All validation utterances, always in the same batches."""

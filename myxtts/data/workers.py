@@ -1,5 +1,6 @@
 """Processes that share out work, end at once when they are not wanted, and never outlive us."""
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -8,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import TypeVar
 
 from myxtts.audio.threads import single_threaded_blas
@@ -58,12 +60,9 @@ class Workers:
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+        for process in list((pool._processes or {}).values()):
             process.terminate()
-        for process in processes:
-            process.join()
+        pool.shutdown(wait=True, cancel_futures=True)
 
     def _share_out(self, tasks: Sequence[Callable[[], Result]]) -> Iterator[Result]:
         if self._pool is None:
@@ -73,16 +72,30 @@ class Workers:
         waiting, running = list(reversed(tasks)), set[Future]()
         while waiting or running:
             while waiting and len(running) < self.count + 1:
-                running.add(self._pool.submit(waiting.pop()))
+                with _deaf_to_ctrl_c():
+                    running.add(self._pool.submit(waiting.pop()))
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield future.result()
 
 
+# A context that is not held would be left again as soon as it is garbage.
+_held = contextlib.ExitStack()
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that are started here inherit it: Ctrl-C is for us, and they are ended by us."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    single_threaded_blas().__enter__()
+    _held.enter_context(single_threaded_blas())
 
 
 def _end_with_parent() -> None:

@@ -1,0 +1,42 @@
+"""An endless stream of batches over epochs, which goes on from anywhere."""
+
+from itertools import islice
+
+import pytest
+
+from myxtts.data.training_data import TrainingData
+from tests.compare_batches import arrays_of, assert_same_batches
+from tests.data.conftest import configured
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_stream_is_all_epochs_one_after_the_other(prepared, native, overlap):
+    toggles = {"use_tf_native_loading": native, "optimize_cpu_gpu_overlap": overlap}
+    data = TrainingData(configured(prepared, **toggles))
+    per_epoch = len(data.train_batches(0))
+    streamed = list(islice(data.stream(), 2 * per_epoch))
+    positions = [(epoch, number) for epoch, number, _ in streamed]
+    assert positions == [(e, n) for e in range(2) for n in range(per_epoch)]
+    expected = arrays_of(data.train_batches(0)) + arrays_of(data.train_batches(1))
+    assert_same_batches(arrays_of(batch for _, _, batch in streamed), expected)
+
+
+def test_stream_goes_on_in_the_middle_of_an_epoch(prepared):
+    data = TrainingData(configured(prepared))
+    per_epoch = len(data.train_batches(0))
+    whole = list(islice(data.stream(), 2 * per_epoch))
+    rest = list(islice(TrainingData(configured(prepared)).stream(1, 2), per_epoch - 2))
+    assert [(e, n) for e, n, _ in rest] == [(e, n) for e, n, _ in whole[per_epoch + 2 :]]
+    tail = arrays_of(batch for _, _, batch in whole[per_epoch + 2 :])
+    assert_same_batches(arrays_of(batch for _, _, batch in rest), tail)
+
+
+def test_stream_fills_the_cache_in_its_first_epoch(corpus):
+    data = TrainingData(configured(corpus, preprocessing_mode="auto"))
+    per_epoch = len(data.train_batches(0))
+    assert not data.train.is_complete
+    streamed = list(islice(data.stream(), 2 * per_epoch))
+    assert data.train.is_complete
+    computed = arrays_of(batch for epoch, _, batch in streamed if epoch == 0)
+    assert_same_batches(computed, arrays_of(data.train_batches(0)))
