@@ -6,8 +6,8 @@ python benchmarks/features.py [--seconds 120] [--rounds 7]
 import os
 
 # Before NumPy is imported: more threads would make it a comparison of thread pools.
-for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[_name] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import argparse

@@ -2,8 +2,8 @@
 
     python benchmarks/scale.py [--work FOLDER] [--sizes 1000 10000 100000 1000000] [--rounds 5]
 
-The stores are complete but for one thing: all shards share the data files of one real shard of 1,000
-utterances through hard links. Every shard has an index of its own, with its own ids, keys and texts.
+The stores are complete but for one thing: all shards share the data files of one real shard of
+1,000 utterances through hard links. Every shard has an index of its own, with ids, keys and texts.
 """
 
 import argparse

@@ -13,7 +13,6 @@ import numpy as np
 from myxtts.data import mapping
 from myxtts.data.store import Column, Store, Strings
 
-FEATURES = ("mel", "pitch", "energy")
 NOT_CACHED = -1
 
 

@@ -129,12 +129,7 @@ def _fetch_rest(url: str, part: BinaryIO, report: Progress) -> None:
         if error.code >= 500:
             raise _Interrupted(f"the server answers {error.code} {error.reason}") from error
         raise DownloadError(f"{url}: the server answers {error.code} {error.reason}") from error
-    except (
-        urllib.error.URLError,
-        http.client.HTTPException,
-        ConnectionError,
-        TimeoutError,
-    ) as error:
+    except _BROKEN as error:
         raise _Interrupted(f"the connection broke: {getattr(error, 'reason', error)}") from error
 
 

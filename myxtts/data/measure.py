@@ -1,4 +1,4 @@
-"""Measuring loaders: CPU time, the stalls of a simulated accelerator, and a naive loader to beat."""
+"""Measuring loaders: CPU time, stalls of a simulated accelerator, and a naive loader to beat."""
 
 import importlib.metadata
 import multiprocessing

@@ -80,7 +80,7 @@ def cache_folder(root: Path, cache_dir: str = "") -> Path:
     root = Path(root).resolve()
     if not cache_dir:
         return root / "cached_features"
-    return Path(cache_dir) / f"{root.name}-{hash64(str(root)):016x}"
+    return Path(cache_dir).expanduser() / f"{root.name}-{hash64(str(root)):016x}"
 
 
 def prepare(
