@@ -2,6 +2,7 @@
 
 import logging
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -109,7 +110,10 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
 def _open(path: str | os.PathLike) -> soundfile.SoundFile:
     """Open a recording that exists, is whole as far as its format tells, and has samples."""
     try:
-        size = os.stat(path).st_size
+        status = os.stat(path)
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
+            raise AudioError(path, UNREADABLE, "it is not a regular file; check the metadata")
         with open(path, "rb") as file:
             missing_end = _missing_end(file, size)
     except FileNotFoundError:

@@ -28,7 +28,7 @@ def info(args: argparse.Namespace) -> None:
 
 
 def verify(args: argparse.Namespace) -> None:
-    """Exit with 2 where something is wrong; what was never stored is only mentioned."""
+    """Exit with 2 where something is wrong or missing."""
     from myxtts.data.inventory import take_inventory
     from myxtts.data.repair import verify_cache
 
@@ -57,13 +57,14 @@ def verify(args: argparse.Namespace) -> None:
 
 def fix(args: argparse.Namespace) -> None:
     """Mend the cache; what cannot be prepared stays dropped, as `prepare` would tell."""
+    from myxtts.cli.corpora import read_parts
     from myxtts.cli.prepare import describe
     from myxtts.data.repair import fix_cache
 
-    config = corpus_config(args)
-    for part in _parts(args):
+    data = corpus_config(args).data
+    for part in read_parts(data):
         with progress("fixing") as report:
-            done = fix_cache(part.location, part.utterances, config.data.num_workers, report)
+            done = fix_cache(part.location, part.utterances, data.num_workers, report)
         for problem in done.problems:
             print(f"{part.location.folder}: {problem}")
         count = len(done.problems)

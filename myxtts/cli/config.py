@@ -1,6 +1,8 @@
 """`myxtts config`: write a settings file, or show every setting and where it comes from."""
 
 import argparse
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from myxtts.cli.settings import add_settings, resolve_settings
@@ -29,11 +31,17 @@ def create(args: argparse.Namespace) -> None:
     config = resolve_settings(args).config
     output = Path(args.output)
     if output.is_file():
-        kept = output.with_name(output.name + ".bak")
+        kept = next(name for name in _backups(output) if not name.exists())
         output.replace(kept)
         print(f"kept what was in {output} as {kept}")
     save_config(config, output, comments=True)
     print(f"wrote {output}")
+
+
+def _backups(output: Path) -> Iterator[Path]:
+    """Names under which an earlier file may be kept: x.yaml.bak, x.yaml.bak2, and so on."""
+    yield output.with_name(output.name + ".bak")
+    yield from (output.with_name(f"{output.name}.bak{number}") for number in count(2))
 
 
 def show(args: argparse.Namespace) -> None:

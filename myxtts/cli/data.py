@@ -1,6 +1,7 @@
 """`myxtts data`: look at a corpus, or make the built-in one."""
 
 import argparse
+import shlex
 
 from myxtts.cli.progress import progress
 from myxtts.cli.settings import add_corpus, corpus_config
@@ -51,7 +52,7 @@ def check(args: argparse.Namespace) -> None:
         findings.append(found)
     for found in findings:
         found.check(config.data.max_rejected)
-    print(f"next: myxtts prepare {config.data.dataset_path}")
+    print(f"next: myxtts prepare {shlex.quote(config.data.dataset_path)}")
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -66,7 +67,8 @@ def demo(args: argparse.Namespace) -> None:
         else:
             target = make_demo(args.target or DEMO, progress=report, **given)
     print(f"made {target}")
-    print(f"next: myxtts data check {target / 'dataset_train_small' if args.small else target}")
+    corpus = target / "dataset_train_small" if args.small else target
+    print(f"next: myxtts data check {shlex.quote(str(corpus))}")
 
 
 def _rates(rates: dict[int, int], wanted: int) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import shlex
 
 from myxtts.cli.progress import progress
 from myxtts.cli.terminal import add_command
@@ -34,4 +35,4 @@ def ljspeech(args: argparse.Namespace) -> None:
             reports[stage](done // scale, total // scale)
 
         target = download_ljspeech(args.target, progress=report)
-    print(f"LJSpeech is in {target}; next: myxtts prepare {target}")
+    print(f"LJSpeech is in {target}; next: myxtts prepare {shlex.quote(str(target))}")

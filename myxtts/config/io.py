@@ -1,5 +1,6 @@
 """Settings from files, flags and the environment, and where each value came from."""
 
+import contextlib
 import logging
 import os
 import re
@@ -112,10 +113,14 @@ def save_config(
         plain[_SIZE] = SETTINGS[_SIZE].default
         values = {key: value for key, value in values.items() if value != plain[key]}
     text = "\n".join(part for name in SECTIONS if (part := _section_yaml(name, values, comments)))
+    temporary = Path(f"{path}.tmp")
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(text, encoding="utf-8")
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise ConfigError(f"cannot write the settings to {path}: {error.strerror}") from error
 
 

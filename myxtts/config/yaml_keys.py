@@ -32,7 +32,7 @@ def read_keys(file: Path) -> list[Key]:
         raise ConfigError(f"cannot read the settings in {file}: {error}") from error
     try:
         return _Reader(file, text).keys()
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # impossible dates and depths
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error

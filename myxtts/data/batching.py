@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from myxtts.errors import UserError
+
 # Padded text lengths follow the padded mel length, rounded up to this.
 TEXT_MULTIPLE = 8
 
@@ -42,10 +44,21 @@ class BatchPlan:
     def skip(self, batches: int) -> "BatchPlan":
         """What is left after some batches: this is how a run goes on in the middle of an epoch."""
         if not 0 <= batches <= len(self):
-            raise ValueError(f"cannot skip {batches} of {len(self)} batches")
+            raise UserError(
+                f"cannot go on after batch {batches} of an epoch of {len(self)}: "
+                "the corpus or the batch size has changed since"
+            )
         return BatchPlan(
             self.order, self.bounds[batches:], self.frames[batches:], self.tokens[batches:]
         )
+
+    def without(self, bad: np.ndarray) -> "BatchPlan":
+        """The same batches without some utterances; one of which nothing is left keeps its row."""
+        planned = self.order[self.bounds[0] : self.bounds[-1]]
+        keep = ~bad[planned]
+        kept_before = np.concatenate([[0], np.cumsum(keep)])
+        bounds = kept_before[self.bounds - self.bounds[0]]
+        return BatchPlan(planned[keep], bounds, self.frames, self.tokens)
 
     def shapes(self) -> set[tuple[int, int, int]]:
         """The distinct (batch, tokens, frames) that a compiled step will see."""

@@ -7,6 +7,7 @@ may be incomplete: an utterance whose features are not stored has the start -1 i
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -74,7 +75,8 @@ class ColumnData:
         self.sizes = [shard.sizes[column.name] for shard in view.shards]
         self.array = None
         if in_memory:
-            self.array = self._shape(mapping.read_files(self.paths, self.sizes))
+            self._bytes = _in_memory(tuple(self.paths), tuple(self.sizes))
+            self.array = self._shape(self._bytes)
         elif mapped:
             self.array = self._shape(mapping.map_files(self.paths, self.sizes))
         self.is_mapped = mapped and not in_memory
@@ -108,6 +110,17 @@ class ColumnData:
     def _shape(self, data: np.ndarray) -> np.ndarray:
         rows = data.view(self.column.dtype)
         return rows if self.column.width == 1 else rows.reshape(-1, self.column.width)
+
+
+def _in_memory(paths: tuple[Path, ...], sizes: tuple[int, ...]) -> np.ndarray:
+    """The files' bytes, read once for all who hold them: training and validation share a store."""
+    data = _loaded.get((paths, sizes))
+    if data is None:
+        data = _loaded[paths, sizes] = mapping.read_files(paths, sizes)
+    return data
+
+
+_loaded: WeakValueDictionary = WeakValueDictionary()
 
 
 class MemoryColumn(ColumnData):

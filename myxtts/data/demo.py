@@ -202,7 +202,7 @@ def _make(
     with _published_whole(target) as folder:
         (folder / "wavs").mkdir()
         speak_jobs(jobs, folder / "wavs", progress, workers)
-        _write_tables(folder, jobs)
+        _write_tables(folder, language, jobs)
         (folder / "README.txt").write_text(_readme(language, jobs), encoding="utf-8")
         stamp["wav_bytes"] = _wav_bytes(folder)
         (folder / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
@@ -287,11 +287,11 @@ def _discard(folder: Path) -> None:
     shutil.rmtree(doomed)
 
 
-def _write_tables(folder: Path, jobs: Sequence[dict]) -> None:
-    """Write metadata.csv as id|raw|normalised and speakers.csv as id|speaker."""
+def _write_tables(folder: Path, language: str, jobs: Sequence[dict]) -> None:
+    """Write metadata.csv as id|raw|normalised and speakers.csv as id|speaker|language."""
     lines = [line for job in jobs for line in job["lines"]]
     metadata = "".join(f"{name}|{text}|{text}\n" for name, text in lines)
-    speakers = "".join(f"{name}|{name.rpartition('-')[0]}\n" for name, _ in lines)
+    speakers = "".join(f"{name}|{name.rpartition('-')[0]}|{language}\n" for name, _ in lines)
     (folder / "metadata.csv").write_text(metadata, encoding="utf-8", newline="\n")
     (folder / "speakers.csv").write_text(speakers, encoding="utf-8", newline="\n")
 
@@ -310,7 +310,7 @@ The sentences were composed by a small grammar written for this corpus.
 
   wavs/ID.wav     mono, 16 bit, 22,050 Hz
   metadata.csv    id|raw text|normalised text
-  speakers.csv    id|speaker
+  speakers.csv    id|speaker|language
 
 Sentences and recordings are licensed as MyXTTS is: Apache License, version 2.0.
 espeak-ng itself, which is not part of this corpus, is licensed under the GPL, version 3 or later.

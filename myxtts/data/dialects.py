@@ -119,11 +119,11 @@ def read_tree(recordings: Recordings, locator: Locator) -> Listing | None:
     return None
 
 
-def read_speakers(path: str) -> dict[str, str]:
-    """Read the speaker of each id from a table of two columns."""
+def read_speakers(path: str) -> dict[str, tuple[str, str]]:
+    """Read the speaker of each id, and perhaps the language, from a table `id|speaker|language`."""
     table = _read_table(path)
     return {
-        without_extension(fields[0].strip()): fields[1].strip()
+        without_extension(fields[0].strip()): (fields[1].strip(), "".join(fields[2:3]).strip())
         for _, fields, complaint in table.lines
         if not complaint and len(fields) > 1 and fields[1].strip()
     }

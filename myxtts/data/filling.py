@@ -34,7 +34,6 @@ class CacheFiller:
         self.utterances, self.settings, self.store = utterances, settings, store
         self.allowed_bytes, self.shard_size = allowed_bytes, shard_size
         self.stored = 0
-        self.computed = 0
         self.bad = set(known_bad)
         self._taken: set[str] = set()
         self._pending: list[Row] = []
@@ -42,9 +41,7 @@ class CacheFiller:
         self._held = contextlib.ExitStack()
         self._held.enter_context(single_threaded_blas())
         if store is not None and not self._held.enter_context(store.try_lock()):
-            logger.warning(
-                "%s is being written by another process: nothing is stored", store.folder
-            )
+            logger.info("%s is being written already: this pass stores nothing", store.folder)
             self.store = None
         # Above all there are: rows of now replace rows of before.
         shards = self.store.shards() if self.store else ()
@@ -56,7 +53,6 @@ class CacheFiller:
         if utterance.id in self.bad:
             return None
         row = feature_row(utterance, self.settings)
-        self.computed += 1
         if row.reason:
             self.bad.add(utterance.id)
             logger.warning("left out: %s: %s", utterance.id, row.reason)
@@ -74,6 +70,8 @@ class CacheFiller:
         """Keep a row for the next shard, once, while there is room."""
         with self._guard:
             size = sum(array.nbytes for array in row.arrays.values())
+            if not self._pending:  # a new shard, with its padding
+                size += sum(column.unit for column in self.settings.columns)
             if self.store is None or row.id in self._taken or size > self.allowed_bytes:
                 return
             self.allowed_bytes -= size
@@ -85,11 +83,12 @@ class CacheFiller:
         self._publish(full)
 
     def _publish(self, rows: list[Row]) -> None:
-        if not rows or self.store is None:
+        store = self.store
+        if not rows or store is None:
             return
         try:
             keys = [(row.id, row.signature) for row in rows]
-            self.store.write_shard(rows, keys, self._generation)
+            store.write_shard(rows, keys, self._generation)
             self.stored += len(rows)
         except (CacheError, OSError) as error:
             logger.warning("the cache fills no further: %s", error)

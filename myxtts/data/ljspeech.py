@@ -10,9 +10,8 @@ from myxtts.data.prepare import PrepareReport, Progress, locate_cache, prepare
 from myxtts.data.profiling import usable_profiler
 from myxtts.data.repair import RepairReport, fix_cache, verify_cache
 from myxtts.data.split import split_dataset
-from myxtts.data.training_data import batch_options, read_corpora
+from myxtts.data.training_data import batch_options, build_tokenizer, read_corpora
 from myxtts.errors import UserError
-from myxtts.text.tokenizer import Tokenizer
 
 SUBSETS = ("all", "train", "val")
 
@@ -33,18 +32,20 @@ class LJSpeechDataset:
         self.config.data.dataset_path = str(data_path)
         self.profiler = usable_profiler(self.config.data.profiler)
         self.progress = progress
-        self.corpus, _ = read_corpora(self.config.data)
+        training, held_out = read_corpora(self.config.data)
+        self.corpora = [training, held_out] if held_out else [training]
+        # With a corpus for validation, the subset "val" is all of that one.
+        self.corpus = held_out if held_out and subset == "val" else training
         self.subset = subset
-        self.tokenizer = Tokenizer.build(self.corpus.languages, self.config.data.text_units)
+        self.tokenizer = build_tokenizer(self.corpora, self.config.data.text_units)
         self.location = locate_cache(self.corpus.root, self.config.data, self.tokenizer)
 
     @property
     def utterances(self) -> tuple[Utterance, ...]:
-        return {
-            "all": self.corpus.utterances,
-            "train": self.corpus.train,
-            "val": self.corpus.val,
-        }[self.subset]
+        if self.corpus is self.corpora[-1] and len(self.corpora) > 1:
+            return self.corpus.utterances
+        subsets = {"all": self.corpus.utterances, "train": self.corpus.train}
+        return subsets.get(self.subset, self.corpus.val)
 
     def __len__(self) -> int:
         return len(self.utterances)
@@ -77,7 +78,7 @@ class LJSpeechDataset:
         config.data.batch_size = batch_size or config.data.batch_size
         if not use_cache_files:
             config.data.preprocessing_mode = "runtime"
-        opener = ModeOpener(config, self.tokenizer, [self.corpus], self.progress, self.profiler)
+        opener = ModeOpener(config, self.tokenizer, self.corpora, self.progress, self.profiler)
         split = opener.open(self.utterances, self.corpus.root, self.subset)
         plan = split.plan(batch_options(config), epoch, shuffle)
         return split_dataset(split, plan, config.data, num_parallel_calls)
@@ -109,4 +110,5 @@ def _own_config(config: DataConfig | XTTSConfig) -> XTTSConfig:
     """A copy, so that what is changed here stays here."""
     if isinstance(config, DataConfig):
         return XTTSConfig(data=config)
+    config.check()
     return XTTSConfig(data=config.data, model=config.model, training=config.training)

@@ -4,13 +4,14 @@ import logging
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from myxtts.audio.io import AudioError
+from myxtts.audio.io import TOO_SHORT, AudioError
 from myxtts.audio.threads import single_threaded_blas
 from myxtts.config.config import XTTSConfig
 from myxtts.data import policy
@@ -68,6 +69,9 @@ class ModeOpener:
         self.languages = sorted({name for corpus in corpora for name in corpus.languages})
         self.tokenizer, self.progress, self.profiler = tokenizer, progress, profiler
         self.workers = min(self.data.num_workers, available_cores())
+        self._verified: set[Path] = set()
+        self._granted: Counter[Path] = Counter()  # bytes of the budget, by cache
+        self._report_unusable(corpora)
 
     def open(self, utterances: Sequence[Utterance], root: Path, part: str) -> Split:
         if not utterances:
@@ -82,6 +86,16 @@ class ModeOpener:
             logger.info("%s: %s", part, split.decision)
         self._tell_profiler(split)
         return split
+
+    def _report_unusable(self, corpora: Sequence[Corpus]) -> None:
+        """Name what the metadata list in vain; the mode precompute takes no excuse."""
+        rejections = [rejection for corpus in corpora for rejection in corpus.rejections]
+        if not rejections:
+            return
+        total = len(rejections) + sum(len(corpus.utterances) for corpus in corpora)
+        if self.data.preprocessing_mode == "precompute":
+            raise PreparationError(describe_rejections(rejections, total))
+        logger.warning("%s", describe_rejections(rejections, total, verb="left out"))
 
     def _precompute(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         """Everything before the first step, or nothing."""
@@ -155,7 +169,10 @@ class ModeOpener:
             (location.tokens, self.data.auto_rebuild_token_cache),
         )
         for store, may_rebuild in rules:
-            problems = store.verify() if store.folder.exists() else []
+            if store.folder in self._verified or not store.folder.exists():
+                continue
+            self._verified.add(store.folder)
+            problems = store.verify()
             damaged = [problem for problem in problems if problem.shard]
             for problem in damaged:
                 self.profiler.record_cache_error()
@@ -199,6 +216,9 @@ class ModeOpener:
         infos, rejections = inspect_recordings([utterances[i] for i in chosen])
         for i, info in zip(chosen, infos, strict=True):
             lengths[i] = frames_of_header(info, settings) if info else 0
+            if info and lengths[i] == 0:
+                detail = f"{info.frames} samples are less than a frame"
+                rejections.append(Rejection(utterances[i].id, TOO_SHORT, detail, info.seconds))
         return lengths, rejections
 
     def _decide(self, split: Split, obstacle: str) -> Split:
@@ -210,22 +230,29 @@ class ModeOpener:
         hop = split.location.settings.spec.hop_length / split.location.settings.spec.sample_rate
         todo = np.array([u.id not in split.known_bad for u in split.utterances], bool)
         todo &= ~split.cache.is_cached
+        needed = estimate_bytes(missing, split.location.settings)
         free = shutil.disk_usage(nearest_folder(split.location.folder)).free
         budget = None
         if self.data.cache_budget_gb and not obstacle:
-            budget = max(0, int(self.data.cache_budget_gb * 1e9) - _stored_bytes(split.location))
+            stored = _stored_bytes(split.location) + self._granted[split.location.folder]
+            budget = max(0, int(self.data.cache_budget_gb * 1e9) - stored)
         split.decision = policy.decide(
             policy.Circumstances(
                 hours=float(split.plan_lengths.sum()) * hop / 3600,
                 missing_hours=float(split.plan_lengths[todo].sum()) * hop / 3600,
                 speed=_measure_speed(missing, split.location.settings, self.workers),
-                missing_bytes=estimate_bytes(missing, split.location.settings),
+                missing_bytes=needed,
                 free_bytes=max(0, free - SPARE_BYTES),
                 budget_bytes=budget,
                 epochs=self.config.training.epochs,
                 obstacle=obstacle,
             )
         )
+        if budget is not None:
+            wanted = min(
+                split.decision.allowed_bytes, estimate_bytes(missing, split.location.settings)
+            )
+            self._granted[split.location.folder] += wanted
         return split
 
     def _within_limits(self, split: Split) -> Split:
@@ -249,11 +276,13 @@ class ModeOpener:
         said = describe_rejections(split.rejections, total, verb="left out")
         if split.rejections:
             logger.warning("%s", said)
-        is_much = len(split.rejections) > max(FEW, self.data.max_rejected * total)
+        left_out = len(split.rejections) + int(split.is_bad.sum())
+        is_much = left_out > max(FEW, self.data.max_rejected * total)
         if is_much or not len(split):
+            unusable = f", {len(split.known_bad)} more are unusable" if split.known_bad else ""
             raise CorpusError(
-                f"{said}; at most {self.data.max_rejected:.0%} may be. Raise max_mel_frames or "
-                "max_text_length, mend the corpus, or raise max_rejected"
+                f"{said}{unusable}; at most {self.data.max_rejected:.0%} may be. Raise "
+                "max_mel_frames or max_text_length, mend the corpus, or raise max_rejected"
             )
         return split
 

@@ -22,6 +22,7 @@ from myxtts.data.features import FeatureSettings, load_samples
 from myxtts.data.mapping import aligned_empty
 from myxtts.data.store import CacheError
 from myxtts.monitoring.cores import available_cores
+from myxtts.runtime import gpus
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ def reader_options(data: DataConfig) -> ReaderOptions:
 @cached_once
 def _gpu() -> str:
     """The device that batches go to ahead of their step, or none."""
-    if tf.config.list_logical_devices("GPU"):
+    if gpus():
         return "/GPU:0"
     logger.info("prefetch_to_gpu: inactive: no GPU")
     return ""
@@ -80,15 +81,19 @@ class Batches:
         return len(self.plan)
 
     def __iter__(self) -> Iterator[TensorBatch]:
-        self.data_ms = []
-        source = iter(self._make())
-        while True:
-            began = time.perf_counter()
-            batch = next(source, None)
-            if batch is None:
-                return
-            self.data_ms.append(1e3 * (time.perf_counter() - began))
+        for _, batch in self.numbered():
             yield batch
+
+    def numbered(self) -> Iterator[tuple[int, TensorBatch]]:
+        """The batches with their rows in the plan; a row of which nothing is left is skipped."""
+        self.data_ms = []
+        source = enumerate(self._make())
+        began = time.perf_counter()
+        for number, batch in source:
+            if batch["index"].shape[0]:
+                self.data_ms.append(1e3 * (time.perf_counter() - began))
+                yield number, batch
+                began = time.perf_counter()
 
 
 def cached_batches(cache: PackedCache, plan: BatchPlan, options: ReaderOptions) -> Batches:
@@ -279,9 +284,7 @@ def _waveform_batches(
     decode = partial(_decode, cache, settings)
     for number, found in readers.worked_ahead(plan, decode, lambda i: True, workers, ahead):
         samples = [found[i] for i in plan[number].tolist()]
-        batch = _waveform_batch(cache, plan, number, samples, settings.spec.hop_length)
-        if batch is not None:
-            yield batch
+        yield _waveform_batch(cache, plan, number, samples, settings.spec.hop_length)
 
 
 def _decode(cache: PackedCache, settings: FeatureSettings, position: int) -> np.ndarray | None:
@@ -294,10 +297,8 @@ def _decode(cache: PackedCache, settings: FeatureSettings, position: int) -> np.
 
 def _waveform_batch(
     cache: PackedCache, plan: BatchPlan, number: int, found: list[np.ndarray | None], hop: int
-) -> readers.Batch | None:
+) -> readers.Batch:
     kept = [row for row, samples in enumerate(found) if samples is not None]
-    if not kept:
-        return None
     positions = plan[number][kept]
     # A frame more than planned: what is left over of the last hop must have room.
     samples = aligned_empty((len(kept), (int(plan.frames[number]) + 1) * hop), np.float32)

@@ -175,7 +175,9 @@ def estimate_bytes(utterances: Sequence[Utterance], settings: FeatureSettings) -
         return 0
     total = sum(_size_of(utterance.audio) for utterance in utterances)
     frames = total * seconds / size * settings.spec.sample_rate / settings.spec.hop_length
-    return int(frames * sum(column.row_bytes for column in settings.columns))
+    shards = -(-len(utterances) // shard_size(len(utterances)))
+    padding = shards * sum(column.unit for column in settings.columns)
+    return padding + int(frames * sum(column.row_bytes for column in settings.columns))
 
 
 def check_space(folder: Path, needed: int) -> None:
@@ -183,9 +185,10 @@ def check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(nearest_folder(folder)).free
     if needed + SPARE_BYTES > free:
         raise CacheError(
-            f"the cache will take about {needed / 1e9:.2f} GB in {folder}, {free / 1e9:.2f} GB are "
-            f"free and {SPARE_BYTES / 1e9:.2f} GB must stay so: free some space, move it with "
-            "--cache-dir, store float16, or use --preprocessing-mode runtime, which stores nothing"
+            f"the cache will take about {needed / 1e6:,.1f} MB in {folder}, {free / 1e6:,.1f} MB "
+            f"are free and {SPARE_BYTES / 1e6:,.1f} MB of them are left to others: free some "
+            "space, move it with --cache-dir, or use --preprocessing-mode runtime, which stores "
+            "nothing"
         )
 
 

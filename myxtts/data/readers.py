@@ -41,16 +41,15 @@ def filling_batches(
 ) -> Iterator[Batch]:
     """The same where some features are not stored: `lookup` computes them, some batches ahead.
 
-    An utterance for which `lookup` has nothing leaves its batch one smaller.
+    An utterance for which `lookup` has nothing leaves its batch one smaller, down to none.
     """
     cached = cache.is_cached
     jobs = worked_ahead(plan, lookup, lambda i: not cached[i], workers, ahead)
     for number, found in jobs:
         positions = plan[number]
         keep = np.array([found.get(i, True) is not None for i in positions.tolist()], bool)
-        if keep.any():
-            tokens, frames = int(plan.tokens[number]), int(plan.frames[number])
-            yield make_batch(cache, positions[keep], tokens, frames, found)
+        tokens, frames = int(plan.tokens[number]), int(plan.frames[number])
+        yield make_batch(cache, positions[keep], tokens, frames, found)
 
 
 def worked_ahead(
@@ -61,8 +60,9 @@ def worked_ahead(
     ahead: int,
 ) -> Iterator[tuple[int, dict[int, Item]]]:
     """Do the work of each batch's wanted positions in threads, some batches ahead, in order."""
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        pending: deque = deque()
+    pool = ThreadPoolExecutor(max(1, workers))
+    pending: deque = deque()
+    try:
         for number in range(len(plan) + ahead):
             if number < len(plan):
                 wanted = [i for i in plan[number].tolist() if is_wanted(i)]
@@ -70,6 +70,8 @@ def worked_ahead(
             if number >= ahead:
                 jobs = pending.popleft()
                 yield number - ahead, {i: job.result() for i, job in jobs.items()}
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def make_batch(

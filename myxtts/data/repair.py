@@ -89,9 +89,11 @@ def collect_garbage(
     """
     freed, names = 0, []
     for name in other_stores(location):
-        freed += disk_bytes(location.folder / name)
-        names.append(name)
-        shutil.rmtree(location.folder / name)
+        with Store(location.folder / name, (), {}).try_lock() as is_free:
+            if is_free:  # else another process is just making it
+                freed += disk_bytes(location.folder / name)
+                names.append(name)
+                shutil.rmtree(location.folder / name)
     wanted = {utterance.id for utterance in utterances}
     for store in (location.features, location.tokens):
         if store.folder.exists():

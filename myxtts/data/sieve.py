@@ -49,14 +49,18 @@ class Speakers:
         self.sources[source] += 1
         return speaker
 
+    def language_of(self, utterance_id: str) -> str:
+        """Return the language that speakers.csv names, or nothing."""
+        return self._listed.get(utterance_id, ("", ""))[1]
+
     def _find(self, row: Row, utterance_id: str) -> tuple[str, str]:
         if self._pattern:
             match = self._pattern.search(utterance_id) or self._pattern.search(row.recording)
             return (match[1] or "") if match else "", f"the pattern {self._pattern.pattern}"
         if row.speaker:
             return row.speaker, "a column"
-        if speaker := self._listed.get(utterance_id):
-            return speaker, SPEAKERS_FILE
+        if utterance_id in self._listed:
+            return self._listed[utterance_id][0], SPEAKERS_FILE
         for folder in utterance_id.split("/")[:-1]:
             if not _STORAGE.fullmatch(folder):
                 return folder, "folders"
@@ -90,7 +94,7 @@ class Sieve:
                 self._reject(row, path, name, listing.name, reason, detail)
             else:
                 self._owners[name] = path, listing.name
-                language = row.language or self._language
+                language = row.language or self._speakers.language_of(name) or self._language
                 utterances.append(Utterance(name, Path(path), row.text, speaker, language))
         return utterances
 

@@ -41,8 +41,13 @@ class Split:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the features of every utterance are stored."""
-        return bool(self.cache.is_cached.all())
+        """Whether the features of every utterance that can be used are stored."""
+        return bool((self.cache.is_cached | self.is_bad).all())
+
+    @property
+    def is_bad(self) -> np.ndarray:
+        """Which utterances turned out to be unusable: they stay in the plan, but in no batch."""
+        return np.array([u.id in self.known_bad for u in self.utterances], bool)
 
     def plan(self, options: BatchOptions, epoch: int = 0, shuffle: bool = True) -> BatchPlan:
         """Which utterances share a batch: the same in every run from the same seed and epoch."""
@@ -83,6 +88,7 @@ def split_batches(split: Split, plan: BatchPlan, data: DataConfig):
     if split.mode == "runtime":
         return pipeline.runtime_batches(split.cache, plan, split.location.settings, options)
     if split.is_complete:
+        plan = plan.without(split.is_bad)
         return _loaded(split, options, partial(pipeline.cached_batches, split.cache, plan))
     make = partial(_filling_batches, split, plan, data)
     return pipeline.Batches(lambda: pipeline.hand_over(make, options), plan, "filling")
@@ -96,12 +102,18 @@ def split_dataset(
 
     options = pipeline.reader_options(data)
     if split.mode == "runtime":
-        return pipeline.runtime_dataset(split.cache, plan, split.location.settings, options)
-    if split.is_complete:
+        settings = split.location.settings
+        dataset = pipeline.runtime_dataset(split.cache, plan, settings, options)
+    elif split.is_complete:
+        plan = plan.without(split.is_bad)
         load = partial(pipeline.cached_dataset, split.cache, plan, parallel_calls=parallel_calls)
-        return _loaded(split, options, load)
-    make = partial(_filling_batches, split, plan, data)
-    return pipeline.host_dataset(make, split.cache, options)
+        dataset = _loaded(split, options, load)
+    else:
+        make = partial(_filling_batches, split, plan, data)
+        dataset = pipeline.host_dataset(make, split.cache, options)
+    if split.mode == "precompute":
+        return dataset
+    return dataset.filter(lambda batch: len(batch["index"]) > 0)
 
 
 def _loaded(split: Split, options, load: Callable[..., Loaded]) -> Loaded:

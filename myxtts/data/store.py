@@ -104,17 +104,26 @@ class Store:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the store for writing; a second process waits for the first."""
+        if self.folder in _held:  # waiting for ourselves would never end
+            raise CacheError(
+                f"this program is filling {self.folder} already: finish that epoch or close it"
+            )
         with self._lock_file() as file:
             if not _locked(file):
                 logger.warning("%s is being written by another process: waiting", self.folder)
                 fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+            with _holding(self.folder):
+                yield
 
     @contextlib.contextmanager
     def try_lock(self) -> Iterator[bool]:
         """Hold the store for writing if nobody else does; tell whether."""
         with self._lock_file() as file:
-            yield _locked(file)
+            if self.folder in _held or not _locked(file):
+                yield False
+                return
+            with _holding(self.folder):
+                yield True
 
     def write_shard(
         self, rows: Iterable[Row], keys: Sequence[tuple[str, int]], generation: int = 0
@@ -276,6 +285,19 @@ def _damaged_rows(data: np.ndarray, column: Column, index: ShardIndex, number: i
     last = ((index.starts + index.lengths) * column.row_bytes).tolist()
     expected = index.checksums[:, number].tolist()
     return [i for i, crc in enumerate(expected) if zlib.crc32(data[first[i] : last[i]]) != crc]
+
+
+# The folders that this process holds: a lock of the kernel's tells apart processes only.
+_held: set[Path] = set()
+
+
+@contextlib.contextmanager
+def _holding(folder: Path) -> Iterator[None]:
+    _held.add(folder)
+    try:
+        yield
+    finally:
+        _held.discard(folder)
 
 
 def _locked(file: int) -> bool:

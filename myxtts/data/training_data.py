@@ -1,16 +1,15 @@
 """A corpus opened for training, as one configuration says, with its batches epoch by epoch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batching import BatchOptions
-from myxtts.data.corpus import Corpus, read_corpus
+from myxtts.data.corpus import Corpus, CorpusError, read_corpus
 from myxtts.data.modes import ModeOpener
 from myxtts.data.prepare import Progress
 from myxtts.data.profiling import usable_profiler
 from myxtts.data.readers import in_background
 from myxtts.data.split import Split, split_batches
-from myxtts.data.store import CacheError
 from myxtts.text.tokenizer import Tokenizer
 
 
@@ -23,8 +22,7 @@ class TrainingData:
         corpus, held_out = read_corpora(config.data)
         self.corpus = corpus
         corpora = [corpus, held_out] if held_out else [corpus]
-        languages = sorted({language for part in corpora for language in part.languages})
-        self.tokenizer = Tokenizer.build(languages, config.data.text_units)
+        self.tokenizer = build_tokenizer(corpora, config.data.text_units)
         opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler)
         self.train = opener.open(corpus.train, corpus.root, "training")
         validation = held_out or corpus
@@ -45,14 +43,17 @@ class TrainingData:
 
     def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
         while True:
-            for number, batch in enumerate(self.train_batches(epoch, start), start):
-                yield epoch, number, batch
+            number = None
+            for number, batch in self.train_batches(epoch, start).numbered():
+                yield epoch, start + number, batch
+            if number is None and start == 0:
+                raise CorpusError(f"{self.corpus.root}: none of its recordings can be used")
             epoch, start = epoch + 1, 0
 
     def val_batches(self):
         """All validation utterances, always in the same batches."""
         if self.val is None:
-            raise CacheError("this corpus has no validation part: raise val_fraction")
+            raise CorpusError("this corpus has no validation part: raise val_fraction")
         return self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
 
     @property
@@ -84,6 +85,11 @@ def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
     if not separate:
         return corpus, None
     return corpus, read_corpus(data.val_dataset_path, val_fraction=0.0, **options)
+
+
+def build_tokenizer(corpora: Sequence[Corpus], units: str) -> Tokenizer:
+    """One table for all languages of all corpora: training and validation share it."""
+    return Tokenizer.build(sorted({name for part in corpora for name in part.languages}), units)
 
 
 def batch_options(config: XTTSConfig) -> BatchOptions:

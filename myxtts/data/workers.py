@@ -5,6 +5,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -72,7 +73,7 @@ class Workers:
         waiting, running = list(reversed(tasks)), set[Future]()
         while waiting or running:
             while waiting and len(running) < self.count + 1:
-                with _deaf_to_ctrl_c():
+                with _deaf_to_ctrl_c(), _without_main():
                     running.add(self._pool.submit(waiting.pop()))
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -91,6 +92,20 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes need this package only, not the user's script, which may run unguarded."""
+    main = sys.modules["__main__"]
+    file, spec = main.__dict__.pop("__file__", None), main.__spec__
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        main.__spec__ = spec
+        if file is not None:
+            main.__file__ = file
 
 
 def _start_worker() -> None:

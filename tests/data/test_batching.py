@@ -13,6 +13,7 @@ from myxtts.data.batching import (
     round_up,
     text_padding,
 )
+from myxtts.errors import UserError
 
 MANY = 13_100
 
@@ -238,7 +239,7 @@ def test_skipping_leaves_the_tail():
 def test_more_than_there_is_cannot_be_skipped(batches):
     text, mel = speech_lengths(512)
     plan = plan_epoch(text, mel, BatchOptions(batch_size=16))
-    with pytest.raises(ValueError, match=f"cannot skip {batches} of 32 batches"):
+    with pytest.raises(UserError, match=f"after batch {batches} of an epoch of 32"):
         plan.skip(batches)
 
 

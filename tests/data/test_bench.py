@@ -142,8 +142,8 @@ def test_memcpy_moves_as_many_bytes_as_the_batches_have(benchmark_module, tmp_pa
 
 def test_shards_of_a_scaled_store_share_their_data(benchmark_module, tmp_path):
     scale = benchmark_module("scale")
-    scale.make_index(tmp_path, 2 * scale.SHARD)
-    cache = open_cache(*scale.named_stores(tmp_path, scale.DTYPE))
+    scale.make_index(tmp_path / "two", tmp_path / "template", 2 * scale.SHARD)
+    cache = open_cache(*scale.named_stores(tmp_path / "two", scale.DTYPE))
     assert len(set(cache.ids)) == len(cache) == 2 * scale.SHARD
     inodes = {path.stat().st_ino for path in tmp_path.rglob("*.mel")}
     assert len(inodes) == 1

@@ -118,7 +118,9 @@ def test_corpus_has_the_layout_of_ljspeech(corpus):
         "rob-0003",
         "f3-0001",
     ]
-    speakers = dict(line.split("|") for line in (corpus / "speakers.csv").read_text().splitlines())
+    rows = [line.split("|") for line in (corpus / "speakers.csv").read_text().splitlines()]
+    speakers = {name: speaker for name, speaker, _ in rows}
+    assert {language for _, _, language in rows} == {"en"}
     assert speakers == {row[0]: row[0].split("-")[0] for row in rows}
     assert {p.stem for p in (corpus / "wavs").iterdir()} == {row[0] for row in rows}
     assert "synthetic" in (corpus / "README.txt").read_text("utf-8")

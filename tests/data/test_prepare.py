@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,8 @@ from myxtts.data.store import CacheError, hash64
 from myxtts.text.tokenizer import Tokenizer
 from tests.data.tiny_cache import TinyCache, arrays, assert_same_arrays, contents, locate
 from tests.make_corpus import make_corpus
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -279,9 +283,10 @@ def test_the_preflight_refuses_before_a_shard_is_written(original, tmp_path, mon
     usage = shutil.disk_usage(tmp_path)
     needed = estimate_bytes(tiny.utterances, tiny.location.settings)
     frames = sum(len(row["mel"]) for row in _stored_elsewhere(original, tmp_path).values())
-    assert needed == pytest.approx(frames * 168, rel=0.02)  # 80 x 2 bytes, and 2 x 4
+    padding = sum(column.unit for column in tiny.location.settings.columns)
+    assert needed - padding == pytest.approx(frames * 168, rel=0.02)  # 80 x 2 bytes, and 2 x 4
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=60 * 2**20))
-    with pytest.raises(CacheError, match=r"0\.06 GB are free and .*--cache-dir") as refused:
+    with pytest.raises(CacheError, match=r"62\.9 MB are free and .*--cache-dir") as refused:
         prepare(tiny.utterances, tiny.location, workers=1)
     assert "runtime" in str(refused.value)
     assert not list(tiny.folder.rglob("*.mel")) and not list(tiny.folder.rglob("*.tokens"))
@@ -332,3 +337,18 @@ def test_the_order_of_the_corpus_is_kept_by_keys(tiny):
     cache = open_cache(tiny.location.features, tiny.location.tokens, keys_of(backwards))
     assert list(cache.ids) == [u.id for u in backwards]
     assert len(StoreView(tiny.location.features)) == 10
+
+
+def test_a_script_without_a_guard_prepares_with_workers(tmp_path):
+    make_corpus(tmp_path / "corpus", 300, seconds=(0.3, 0.4))
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "from myxtts.data.ljspeech import LJSpeechDataset\n"
+        f"dataset = LJSpeechDataset({str(tmp_path / 'corpus')!r})\n"
+        "print('made', dataset.precompute_mels(num_workers=2).made)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=REPOSITORY, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["made 300"], done.stderr
