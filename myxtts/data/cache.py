@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from myxtts.data import mapping
+from myxtts.data.shard_draft import BLOCK, block_starts
 from myxtts.data.store import Column, Store, Strings
 
 NOT_CACHED = -1
@@ -86,10 +87,9 @@ class ColumnData:
     def rows(self) -> int:
         return sum(self.sizes) // self.column.row_bytes
 
-    @property
-    def pad_row(self) -> int:
-        """A row of zeros: the files end with one."""
-        return self.rows - 1
+    def blocks(self, rows: int) -> np.ndarray:
+        """The array as blocks of so many rows, a divisor of BLOCK; the last one is all zeros."""
+        return self.array.reshape(-1, rows * self.column.width)
 
     def copy(self, start: int, length: int, out: np.ndarray) -> None:
         """Copy rows into the beginning of `out`."""
@@ -127,14 +127,13 @@ class MemoryColumn(ColumnData):
     """A column that was never stored: the arrays of utterances, one behind the other."""
 
     def __init__(self, column: Column, arrays: Sequence[np.ndarray]):
-        rows = sum(len(array) for array in arrays)
-        shape = (rows + 1,) if column.width == 1 else (rows + 1, column.width)
+        self.starts, rows = block_starts(np.array([len(array) for array in arrays], np.int64))
+        rows += BLOCK
+        shape = (rows,) if column.width == 1 else (rows, column.width)
         self.column, self.is_mapped = column, False
         self.array = mapping.aligned_empty(shape, column.dtype)
-        self.array[rows:] = 0
+        self.array[:] = 0
         self.sizes = [self.array.nbytes]
-        lengths = [len(array) for array in arrays]
-        self.starts = np.cumsum([0, *lengths])[:-1]
         for start, array in zip(self.starts.tolist(), arrays, strict=True):
             self.array[start : start + len(array)] = array
 

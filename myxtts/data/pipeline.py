@@ -1,6 +1,7 @@
 """Batches for TensorFlow: gathered in the graph, copied by a thread, or computed on the fly."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from myxtts.data.batching import BatchPlan
 from myxtts.data.cache import PackedCache
 from myxtts.data.features import FeatureSettings, load_samples
 from myxtts.data.mapping import aligned_empty
+from myxtts.data.shard_draft import BLOCK
 from myxtts.data.store import CacheError
 from myxtts.monitoring.cores import available_cores
 from myxtts.runtime import gpus
@@ -27,6 +29,7 @@ from myxtts.runtime import gpus
 logger = logging.getLogger(__name__)
 
 TensorBatch = dict[str, tf.Tensor]
+LABELS = ("text_lengths", "mel_lengths", "speaker", "language")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ def native_dataset(
     cache: PackedCache, plan: BatchPlan, options: ReaderOptions, parallel_calls: int | None = None
 ) -> tf.data.Dataset:
     """One gather per column and batch, in the graph, on the mapped arrays themselves."""
-    gather = _native_gather(cache)
+    gather = _native_gather(cache, plan)
     with tf.device("/CPU:0"):
         order = tf.constant(plan.order, tf.int64)
         rows = (plan.bounds[:-1], plan.bounds[1:], plan.frames, plan.tokens)
@@ -176,33 +179,35 @@ def shared_tensor(array: np.ndarray) -> tf.Tensor:
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
-def _native_gather(cache: PackedCache):
+def _native_gather(cache: PackedCache, plan: BatchPlan):
     """The function (index, frames, tokens) -> batch over a cache's tensors, traced only once."""
-    if cache not in _gathers:
-        _gathers[cache] = _build_gather(cache)
-    return _gathers[cache]
+    blocks = (math.gcd(BLOCK, *plan.frames.tolist()), math.gcd(BLOCK, *plan.tokens.tolist()))
+    gathers = _gathers.setdefault(cache, {})
+    if blocks not in gathers:
+        gathers[blocks] = _build_gather(cache, *blocks)
+    return gathers[blocks]
 
 
 _gathers: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def _build_gather(cache: PackedCache):
+def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
+    """Gather blocks of rows: each utterance starts on one, and zeros fill its last."""
     for name, data in cache.columns.items():
         if data.array is None:
             raise CacheError(
                 f"native loading needs the column {name!r} mapped or in memory: set "
                 "enable_memory_mapping or memory_cache, or use_tf_native_loading=false"
             )
+    names = list(cache.columns)
+    sizes = {name: token_block if name == "tokens" else frame_block for name in names}
+    widths = {name: data.column.width for name, data in cache.columns.items()}
+    numbers = [getattr(cache, label) for label in LABELS]
+    numbers += [cache.starts[name] // sizes[name] for name in names]
     with tf.device("/CPU:0"):
-        columns = {name: shared_tensor(data.array) for name, data in cache.columns.items()}
-        starts = {name: tf.constant(values, tf.int64) for name, values in cache.starts.items()}
-        pads = {name: tf.constant(data.pad_row, tf.int64) for name, data in cache.columns.items()}
-        numbers = {
-            "text_lengths": tf.constant(cache.text_lengths, tf.int32),
-            "mel_lengths": tf.constant(cache.mel_lengths, tf.int32),
-            "speaker": tf.constant(cache.speaker, tf.int32),
-            "language": tf.constant(cache.language, tf.int32),
-        }
+        columns = {n: shared_tensor(data.blocks(sizes[n])) for n, data in cache.columns.items()}
+        # All numbers of an utterance in one row: one small gather instead of eight.
+        table = tf.constant(np.stack(numbers, axis=1), tf.int64)
 
     @tf.function(
         input_signature=[
@@ -212,14 +217,19 @@ def _build_gather(cache: PackedCache):
         ]
     )
     def gather(index, frames, tokens) -> TensorBatch:
-        batch = {name: tf.gather(values, index) for name, values in numbers.items()}
+        found = dict(
+            zip([*LABELS, *names], tf.unstack(tf.gather(table, index), axis=1), strict=True)
+        )
+        batch = {label: tf.cast(found[label], tf.int32) for label in LABELS}
         for name, column in columns.items():
-            is_text = name == "tokens"
-            lengths = tf.cast(batch["text_lengths" if is_text else "mel_lengths"], tf.int64)
-            steps = tf.range(tf.cast(tokens if is_text else frames, tf.int64))
-            rows = tf.gather(starts[name], index)[:, None] + steps
-            rows = tf.where(steps < lengths[:, None], rows, pads[name])
-            batch[name] = tf.gather(column, rows)
+            is_text, rows = name == "tokens", sizes[name]
+            width, length = (tokens, "text_lengths") if is_text else (frames, "mel_lengths")
+            steps = tf.range(tf.cast(width // rows, tf.int64))
+            filled = -(-found[length] // rows)
+            pad = tf.shape(column, tf.int64)[0] - 1
+            taken = tf.where(steps < filled[:, None], found[name][:, None] + steps, pad)
+            tail = [widths[name]] if widths[name] > 1 else []
+            batch[name] = tf.reshape(tf.gather(column, taken), [len(index), width, *tail])
         return batch | {"index": index}
 
     return gather
@@ -267,8 +277,7 @@ def _with_read_ahead(
 
 
 def _signature(cache: PackedCache, skip: tuple[str, ...] = ()) -> dict[str, tf.TensorSpec]:
-    labels = ("text_lengths", "mel_lengths", "speaker", "language")
-    spec = {name: tf.TensorSpec([None], tf.int32) for name in labels}
+    spec = {name: tf.TensorSpec([None], tf.int32) for name in LABELS}
     spec["index"] = tf.TensorSpec([None], tf.int64)
     for name, data in cache.columns.items():
         if name not in skip:

@@ -327,7 +327,8 @@ class _Task:
         settings = getattr(self.work, "settings", None)
         if settings is None:
             return len(index), 0.0
-        return len(index), index.rows * settings.spec.hop_length / settings.spec.sample_rate
+        frames = int(index.lengths.sum())
+        return len(index), frames * settings.spec.hop_length / settings.spec.sample_rate
 
 
 def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[_Task]:

@@ -12,6 +12,7 @@ A batch is a dict:
     index         int64   [batch]                positions in the cache, to name the utterances
 """
 
+import math
 import queue
 import threading
 from collections import deque
@@ -22,8 +23,9 @@ from typing import TypeVar
 import numpy as np
 
 from myxtts.data.batching import BatchPlan
-from myxtts.data.cache import PackedCache
+from myxtts.data.cache import NOT_CACHED, ColumnData, PackedCache
 from myxtts.data.mapping import aligned_empty
+from myxtts.data.shard_draft import BLOCK
 
 Batch = dict[str, np.ndarray]
 Lookup = Callable[[int], dict[str, np.ndarray] | None]
@@ -90,17 +92,34 @@ def make_batch(
     batch = labels(cache, positions, lengths)
     for name, data in cache.columns.items():
         width, own = (tokens, batch["text_lengths"]) if name == "tokens" else (frames, lengths)
-        shape = (len(positions), width) + ((data.column.width,) if data.column.width > 1 else ())
-        out = aligned_empty(shape, data.column.dtype)
-        starts = cache.starts[name][positions].tolist()
-        for row, (start, length) in enumerate(zip(starts, own.tolist(), strict=True)):
-            if name != "tokens" and (found := computed.get(int(positions[row]))):
-                out[row, :length] = found[name]
-            else:
-                data.copy(start, length, out[row])
-            out[row, length:] = 0
-        batch[name] = out
+        starts = cache.starts[name][positions]
+        stored = np.where(starts == NOT_CACHED, 0, own)
+        batch[name] = _padded_rows(data, starts, stored, width)
+        for row, position in enumerate(positions.tolist() if name != "tokens" else ()):
+            if position in computed:
+                batch[name][row, : own[row]] = computed[position][name]
     return batch
+
+
+def _padded_rows(
+    data: ColumnData, starts: np.ndarray, lengths: np.ndarray, width: int
+) -> np.ndarray:
+    """Copy utterances out of a column into one array that is padded with zeros."""
+    shape = (len(starts), width) + ((data.column.width,) if data.column.width > 1 else ())
+    out = aligned_empty(shape, data.column.dtype)
+    if data.array is not None and len(data.array):  # nothing is stored yet where it is empty
+        rows = math.gcd(BLOCK, width)
+        blocks = data.blocks(rows)
+        steps = np.arange(width // rows)
+        taken = starts[:, None] // rows + steps
+        taken[steps >= -(-lengths // rows)[:, None]] = len(blocks) - 1
+        # Any mode but "raise" writes straight into `out`.
+        np.take(blocks, taken, axis=0, out=out.reshape(*taken.shape, blocks.shape[1]), mode="clip")
+        return out
+    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        data.copy(start, length, out[row])
+        out[row, length:] = 0
+    return out
 
 
 def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -> Batch:

@@ -15,6 +15,10 @@ from myxtts.data import mapping
 from myxtts.data.disk import write_atomically
 from myxtts.data.shard_index import ShardIndex, Strings, encode_index
 
+# Utterances start on multiples of so many rows and are filled up with zeros, so that a batch is
+# gathered in blocks of rows: a sixteenth of the indices, and larger pieces to copy.
+BLOCK = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -30,12 +34,13 @@ class Column:
 
     @property
     def unit(self) -> int:
-        """Files are padded to this many bytes: whole rows, and a whole number of pages."""
-        return math.lcm(mapping.ALIGNMENT, self.row_bytes)
+        """Files are padded to this many bytes: whole blocks, and a whole number of pages."""
+        return math.lcm(mapping.ALIGNMENT, BLOCK * self.row_bytes)
 
     def padded_bytes(self, rows: int) -> int:
-        """The size of a file of so many rows; it ends with at least one row of zeros."""
-        return (rows + 1) * self.row_bytes + -((rows + 1) * self.row_bytes) % self.unit
+        """The size of a file of so many rows; it ends with at least one block of zeros."""
+        size = (rows + BLOCK) * self.row_bytes
+        return size + -size % self.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +90,10 @@ class ShardDraft:
             expected = (length,) if column.width == 1 else (length, column.width)
             if array.shape != expected:
                 raise ValueError(f"{row.id}: {column.name} is {array.shape}, not {expected}")
-            data = memoryview(array).cast("B")
-            crcs[number] = zlib.crc32(data)
+            data, filler = memoryview(array).cast("B"), bytes(-length % BLOCK * column.row_bytes)
+            crcs[number] = zlib.crc32(filler, zlib.crc32(data))
             self.files[column.name].write(data)
+            self.files[column.name].write(filler)
         self.rows.append(Row(row.id, row.signature, row.content, {}, row.notes, row.reason))
         self.lengths.append(length)
         self.checksums.append(crcs)
@@ -110,9 +116,7 @@ class ShardDraft:
 
     def _index(self) -> ShardIndex:
         lengths = np.array(self.lengths, np.int32)
-        starts = np.zeros(len(lengths), np.int64)
-        np.cumsum(lengths[:-1], out=starts[1:])
-        total = int(lengths.sum())
+        starts, total = block_starts(lengths)
         notes = [{**row.notes, "reason": row.reason} for row in self.rows]
         return ShardIndex(
             name=self.name,
@@ -131,6 +135,17 @@ class ShardDraft:
 
     def _temporary(self, column: str) -> Path:
         return self.folder / f"{self.name}.{column}.{os.getpid()}.tmp"
+
+
+def block_starts(lengths: np.ndarray) -> tuple[np.ndarray, int]:
+    """Where utterances of so many rows start, each on a block, and where the last one ends."""
+    ends = np.cumsum(in_blocks(lengths), dtype=np.int64)
+    return np.concatenate([[0], ends])[:-1], int(ends[-1]) if len(ends) else 0
+
+
+def in_blocks(lengths: np.ndarray) -> np.ndarray:
+    """Lengths rounded up to whole blocks, in rows."""
+    return -(-lengths // BLOCK) * BLOCK
 
 
 def hash64(text: str) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 
 from myxtts.data import mapping
 from myxtts.data.disk import UNWRITABLE, explained, write_atomically
-from myxtts.data.shard_draft import Column, Row, ShardDraft, hash64
+from myxtts.data.shard_draft import Column, Row, ShardDraft, hash64, in_blocks
 from myxtts.data.shard_index import (
     ARRAYS,
     REMEDY,
@@ -282,7 +282,7 @@ def shard_name(keys: Sequence[tuple[str, int]]) -> str:
 def _damaged_rows(data: np.ndarray, column: Column, index: ShardIndex, number: int) -> list[int]:
     """Which utterances of a shard's column differ from their checksums."""
     first = (index.starts * column.row_bytes).tolist()
-    last = ((index.starts + index.lengths) * column.row_bytes).tolist()
+    last = ((index.starts + in_blocks(index.lengths)) * column.row_bytes).tolist()
     expected = index.checksums[:, number].tolist()
     return [i for i, crc in enumerate(expected) if zlib.crc32(data[first[i] : last[i]]) != crc]
 

@@ -143,7 +143,8 @@ def test_shards_lie_behind_one_another_in_one_array(store, in_memory):
     assert first == order
     assert sorted(view.starts(COLUMNS[1]).tolist()) == [0, 16384]
     data = ColumnData(view, COLUMNS[0], in_memory=in_memory)
-    assert data.array.shape == (16384, 2) and data.rows == 16384 and data.pad_row == 16383
+    assert data.array.shape == (16384, 2) and data.rows == 16384
+    assert data.blocks(16).shape == (1024, 32) and not data.blocks(16)[-1].any()
     assert data.array.ctypes.data % 64 == 0 and data.array.flags.c_contiguous
     expected = np.zeros((16384, 2), np.float32)
     expected[order[7] : order[7] + 3] = 7
@@ -207,6 +208,6 @@ def test_a_cache_in_memory_holds_tokens_and_no_features(tiny):
     encoded = [np.array([5, 6, 7], np.int32), np.array([8], np.int32)]
     cache = memory_cache(tiny.utterances[:2], encoded, tiny.location.features.columns)
     assert cache.text_lengths.tolist() == [3, 1] and not cache.is_cached.any()
-    assert cache.starts["tokens"].tolist() == [0, 3]
-    assert cache.columns["tokens"].array.tolist() == [5, 6, 7, 8, 0]
-    assert cache.columns["tokens"].pad_row == 4
+    assert cache.starts["tokens"].tolist() == [0, 16]
+    filled = [5, 6, 7, *[0] * 13, 8, *[0] * 15, *[0] * 16]  # two blocks, and one of zeros
+    assert cache.columns["tokens"].array.tolist() == filled

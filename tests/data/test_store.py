@@ -49,13 +49,13 @@ def rows_of_file(store: Store, shard: str, column: Column) -> np.ndarray:
     ("column", "rows", "size"),
     [
         (Column("mel", "float16", 80), 0, 327_680),
-        (Column("mel", "float16", 80), 2047, 327_680),
+        (Column("mel", "float16", 80), 2032, 327_680),
         (Column("mel", "float16", 80), 2048, 655_360),
-        (Column("pitch", "float32"), 16_383, 65_536),
+        (Column("pitch", "float32"), 16_368, 65_536),
         (Column("pitch", "float32"), 16_384, 131_072),
     ],
 )
-def test_a_file_is_whole_pages_with_room_for_a_row_of_zeros(column, rows, size):
+def test_a_file_is_whole_pages_with_room_for_a_block_of_zeros(column, rows, size):
     assert column.padded_bytes(rows) == size
     assert size % 65_536 == 0 and size % column.row_bytes == 0
 
@@ -65,20 +65,21 @@ def test_rows_come_back_with_all_that_is_known_of_them(store):
     write(store, rows, generation=3)
     (index,) = store.shards()
     assert index.name == shard_name([("utt-0", 10), ("utt-1", 11), ("utt-2", 12)])
-    assert (index.generation, index.rows, len(index)) == (3, 11, 3)
+    assert (index.generation, index.rows, len(index)) == (3, 32, 3)
     assert list(index.ids) == ["utt-0", "utt-1", "utt-2"]
     assert list(index.notes["text"]) == ["سلام 0", "سلام 1", "سلام 2"]
     assert list(index.notes["reason"]) == ["", "silent: no sound", ""]
     assert index.keys.tolist() == [hash64("utt-0"), hash64("utt-1"), hash64("utt-2")]
     assert index.signatures.tolist() == [10, 11, 12]
     assert index.contents.tolist() == [20, 21, 22]
-    assert index.starts.tolist() == [0, 4, 4]
+    assert index.starts.tolist() == [0, 16, 16]  # each on a block
     assert index.lengths.tolist() == [4, 0, 7]
     count = rows_of_file(store, index.name, COLUMNS[1])
-    assert count[:11].tolist() == [1000, 1001, 1002, 1003, *range(3000, 3007)]
+    expected = [1000, 1001, 1002, 1003, *[0] * 12, *range(3000, 3007), *[0] * 9]
+    assert count[:32].tolist() == expected
     wave = rows_of_file(store, index.name, COLUMNS[0]).reshape(-1, 3)
     np.testing.assert_array_equal(wave[:4], rows[0].arrays["wave"])
-    np.testing.assert_array_equal(wave[4:11], rows[2].arrays["wave"])
+    np.testing.assert_array_equal(wave[16:23], rows[2].arrays["wave"])
 
 
 def test_files_end_with_zeros(store):
@@ -162,8 +163,8 @@ def test_dropping_rows_keeps_the_others_in_their_place(store):
     (kept,) = store.shards()
     assert list(kept.ids) == ["utt-0", "utt-2"]
     assert list(kept.notes["text"]) == ["سلام 0", "سلام 2"]
-    assert kept.starts.tolist() == [0, 7] and kept.lengths.tolist() == [3, 5]
-    assert kept.rows == 12
+    assert kept.starts.tolist() == [0, 32] and kept.lengths.tolist() == [3, 5]
+    assert kept.rows == 48
     assert store.column_path(index.name, "wave").read_bytes() == before
     assert store.verify() == []
 
@@ -178,8 +179,8 @@ def test_damage_names_the_utterances_that_it_costs(store):
     index = write(store, [make_row(0, 3), make_row(1, 4), make_row(2, 5)])
     path = store.column_path(index.name, "wave")
     content = bytearray(path.read_bytes())
-    content[3 * 6] ^= 1  # the first byte of utt-1
-    content[12 * 6 - 1] ^= 128  # the last byte of utt-2
+    content[16 * 6] ^= 1  # the first byte of utt-1
+    content[48 * 6 - 1] ^= 128  # the last of the zeros that fill up utt-2
     path.write_bytes(content)
     (problem,) = store.verify()
     assert problem.file == path.name and problem.shard == index.name
