@@ -6,6 +6,7 @@ may be incomplete: an utterance whose features are not stored has the start -1 i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -40,6 +41,7 @@ class StoreView:
     def notes(self, name: str) -> Strings:
         return Strings.concatenate([shard.notes[name] for shard in self.shards])
 
+    @cached_property
     def latest(self) -> np.ndarray:
         """The rows that no newer row of the same utterance supersedes, in stored order."""
         order = np.lexsort((self.generation, self.keys))
@@ -54,12 +56,18 @@ class StoreView:
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """The latest row for each key, or -1."""
-        rows = self.latest()
-        if not len(rows):
+        order = self._by_key
+        if not len(order):
             return np.full(len(keys), -1)
-        order = rows[np.argsort(self.keys[rows])]
-        at = np.searchsorted(self.keys[order], keys).clip(max=len(order) - 1)
+        # Sorted queries walk through memory in order: several times faster for a million.
+        asked = np.argsort(keys)
+        at = np.empty(len(keys), np.int64)
+        at[asked] = np.searchsorted(self.keys[order], keys[asked]).clip(max=len(order) - 1)
         return np.where(self.keys[order[at]] == keys, order[at], -1)
+
+    @cached_property
+    def _by_key(self) -> np.ndarray:
+        return self.latest[np.argsort(self.keys[self.latest])]
 
     def _join(self, name: str, dtype: type) -> np.ndarray:
         return np.concatenate([np.zeros(0, dtype), *(getattr(s, name) for s in self.shards)])
@@ -226,7 +234,7 @@ def open_cache(
     """
     feature_view, token_view = StoreView(features), StoreView(tokens)
     everything = keys is None
-    keys = token_view.keys[token_view.latest()] if everything else np.asarray(keys, np.uint64)
+    keys = token_view.keys[token_view.latest] if everything else np.asarray(keys, np.uint64)
     token_rows, feature_rows = token_view.find(keys), feature_view.find(keys)
     wanted = _filled(token_view, token_rows)
     if everything:
@@ -305,10 +313,12 @@ def _filled(view: StoreView, rows: np.ndarray) -> np.ndarray:
 
 def _codes(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
     """Number the distinct names in their sorted order."""
-    names = list(names)
-    table = sorted(set(names))
-    number = {name: i for i, name in enumerate(table)}
-    return tuple(table), np.array([number[name] for name in names], np.int32)
+    # Of a million strings only the distinct ones are decoded.
+    encoded = names.encoded() if isinstance(names, Strings) else [name.encode() for name in names]
+    table = sorted({name: name.decode() for name in set(encoded)}.items(), key=lambda item: item[1])
+    number = {name: i for i, (name, _) in enumerate(table)}
+    codes = np.array([number[name] for name in encoded], np.int32)
+    return tuple(name for _, name in table), codes
 
 
 def _renumbered(codes: np.ndarray, names: Sequence[str], table: Sequence[str]) -> np.ndarray:

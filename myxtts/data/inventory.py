@@ -56,7 +56,7 @@ def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> 
     features, view = _count(location.features, utterances, missing_features)
     tokens, _ = _count(location.tokens, utterances, missing_tokens)
     spec = location.settings.spec
-    frames = int(view.lengths[view.latest()].sum(dtype=np.int64)) if view else 0
+    frames = int(view.lengths[view.latest].sum(dtype=np.int64)) if view else 0
     return Inventory(
         utterances=len(utterances),
         features=features,

@@ -103,7 +103,13 @@ def cached_batches(cache: PackedCache, plan: BatchPlan, options: ReaderOptions) 
     """Batches of a complete cache, by the native or the host reader: the same bits by either."""
     if options.native:
         dataset = native_dataset(cache, plan, options)
-        return Batches(lambda: _with_read_ahead(dataset, cache, plan, options), plan, "native")
+
+        def make() -> Iterator[TensorBatch]:
+            # Taking a batch from tf.data wakes its threads: a thread of ours does that ahead.
+            ready = readers.in_background(dataset, 2) if options.overlap else dataset
+            return _with_read_ahead(ready, cache, plan, options)
+
+        return Batches(make, plan, "native")
     make = lambda: readers.host_batches(cache, plan)  # noqa: E731
     return Batches(
         lambda: _with_read_ahead(hand_over(make, options), cache, plan, options), plan, "host"

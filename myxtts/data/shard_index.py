@@ -52,8 +52,12 @@ class Strings(Sequence):
         return self.blob[self.starts[position] : self.ends[position]].decode()
 
     def __iter__(self) -> Iterator[str]:
-        for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True):
-            yield self.blob[start:end].decode()
+        return (text.decode() for text in self.encoded())
+
+    def encoded(self) -> list[bytes]:
+        """All of them as they are stored, in UTF-8."""
+        pairs = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [self.blob[start:end] for start, end in pairs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Processes that share out work, end at once when they are not wanted, and never outlive us."""
 
 import contextlib
+import ctypes
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -109,8 +110,20 @@ def _without_main() -> Iterator[None]:
 
 
 def _start_worker() -> None:
+    _keep_freed_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _held.enter_context(single_threaded_blas())
+
+
+def _keep_freed_memory() -> None:
+    """Have glibc keep what is freed: giving each buffer back costs a page fault per 4 kB anew."""
+    with contextlib.suppress(AttributeError, OSError):  # another C library has no such call
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_TRIM_THRESHOLD, 256 << 20)
+        mallopt(_M_MMAP_THRESHOLD, 64 << 20)
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def _end_with_parent() -> None:

@@ -172,7 +172,7 @@ def test_newer_rows_supersede_older_ones(store):
     found = view.find(np.array([hash64("b"), hash64("c"), hash64("a")], np.uint64))
     assert found[1] == -1
     assert view.contents[found[[0, 2]]].tolist() == [4, 2]
-    assert sorted(view.contents[view.latest()].tolist()) == [2, 4]
+    assert sorted(view.contents[view.latest].tolist()) == [2, 4]
     assert len(view) == 4
 
 
