@@ -22,6 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from chart import write_bars
 from synthetic_cache import LJSPEECH_UTTERANCES, make_stores, named_stores
 
 from myxtts.data import measure
@@ -43,22 +44,22 @@ def main() -> None:
     print("machine:", measure.describe_machine())
     folder = nullcontext(arguments.work) if arguments.work else tempfile.TemporaryDirectory()
     with folder as work:
-        bars = run(Path(work), arguments.utterances, arguments.rounds, arguments.torch_python)
+        bars = run(Path(work), arguments)
     print(f"\n{sum(bar.is_met for bar in bars)} of {len(bars)} bars met")
 
 
-def run(work: Path, utterances: int, rounds: int, torch_python: str) -> list[Bar]:
+def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
     """Make the caches, measure everything, print it, and return the bars."""
     for dtype in TYPES:
-        make_stores(work, utterances, dtype)
+        make_stores(work, asked.utterances, dtype)
     start_ups = start_up_bars(work)
     caches = {dtype: open_cache(*named_stores(work, dtype)) for dtype in TYPES}
     for cache in caches.values():
         _warm(cache)
     some = next(iter(caches.values()))
     plan = plan_epoch(some.text_lengths, some.mel_lengths, BatchOptions(batch_size=BATCH_SIZE))
-    bars = delivery_bars(work, caches, plan, rounds, torch_python)
-    bars += stall_bars(caches["float16"], plan, rounds)
+    bars = delivery_bars(work, caches, plan, asked)
+    bars += stall_bars(caches["float16"], plan, asked.rounds)
     show_toggles(work)
     return start_ups + bars
 
@@ -69,6 +70,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--utterances", type=int, default=LJSPEECH_UTTERANCES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--torch-python", default=sys.executable, help="an interpreter with torch")
+    parser.add_argument("--svg", type=Path, help="draw the cost of a delivery here")
     return parser.parse_args()
 
 
@@ -76,10 +78,11 @@ def _parse() -> argparse.Namespace:
 
 
 def delivery_bars(
-    work: Path, caches: dict[str, PackedCache], plan: BatchPlan, rounds: int, torch_python: str
+    work: Path, caches: dict[str, PackedCache], plan: BatchPlan, asked: argparse.Namespace
 ) -> list[Bar]:
     """CPU per 1000 utterances of every loader, beside a memcpy of the same float32 bytes."""
-    variants = _variants(work, caches, plan, torch_python)
+    rounds = asked.rounds
+    variants = _variants(work, caches, plan, asked.torch_python)
     results = measure.interleaved(variants, rounds)
     limit = results["memcpy"]
     sizes = _batch_bytes(plan, caches["float32"])
@@ -90,6 +93,8 @@ def delivery_bars(
     rows = [_row(name, costs, limit) for name, costs in results.items() if costs[0] is not None]
     print(measure.table(("loader", "CPU-s / 1000", "x memcpy", "samples/s"), rows))
     _print_casts(results, limit)
+    if asked.svg:
+        _draw(asked.svg, results)
     return _show(_delivery_bars(results))
 
 
@@ -167,6 +172,23 @@ def _row(name: str, costs: list[Cost], limit: list[Cost]) -> tuple[str, ...]:
     cost = measure.median_cost(costs)
     ratio = measure.cpu_ratio(costs, limit)
     return name, f"{cost.cpu_per_1000:.4f}", f"{ratio:.2f}", f"{cost.samples_per_second:,.0f}"
+
+
+def _draw(path: Path, results: dict[str, list[Cost]]) -> None:
+    """Draw what delivering float16 costs; the memcpy is that of the same batches as float32."""
+    names = ("memcpy", "host, float16", "native, float16", "DataLoader, float16")
+    names += ("np.load in tf.data, float16",)
+    rows = [
+        (name.replace(", float16", ""), measure.median_cost(results[name]).cpu_per_1000, own)
+        for name, own in zip(names, (False, True, True, False, False), strict=True)
+        if results[name][0] is not None
+    ]
+    machine = measure.describe_machine().partition(", load")[0]
+    note = (
+        f"batches of {BATCH_SIZE} from {LJSPEECH_UTTERANCES:,} utterances stored as float16 "
+        f"(memcpy: the same as float32); {machine}"
+    )
+    write_bars(path, "CPU-seconds per 1,000 utterances delivered", rows, "s", note)
 
 
 def _print_casts(results: dict[str, list[Cost]], limit: list[Cost]) -> None:

@@ -1,11 +1,13 @@
 """Many files as one contiguous array: mapped behind one another, without a copy."""
 
+import contextlib
 import ctypes
 import mmap
 import os
 import sys
 import weakref
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 # Every mapped file must start on a page. 64 KiB is the largest page size of the usual kernels.
 ALIGNMENT = 65536
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _PROT_NONE = 0
 _MAP_FIXED = 0x10
 _MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
@@ -66,6 +69,15 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
     raw = np.empty(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + size].view(dtype).reshape(shape)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Have glibc keep what is freed: a buffer given back costs a page fault per 4 kB next time."""
+    with contextlib.suppress(AttributeError):  # another C library has no such call
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_TRIM_THRESHOLD, 256 << 20)
+        mallopt(_M_MMAP_THRESHOLD, 64 << 20)
 
 
 def read_ahead(array: np.ndarray, start: int, stop: int) -> None:

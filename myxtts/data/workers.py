@@ -1,7 +1,6 @@
 """Processes that share out work, end at once when they are not wanted, and never outlive us."""
 
 import contextlib
-import ctypes
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from myxtts.audio.threads import single_threaded_blas
+from myxtts.data.mapping import keep_freed_memory
 from myxtts.data.store import CacheError
 from myxtts.monitoring.cores import available_cores
 
@@ -110,20 +110,9 @@ def _without_main() -> Iterator[None]:
 
 
 def _start_worker() -> None:
-    _keep_freed_memory()
+    keep_freed_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _held.enter_context(single_threaded_blas())
-
-
-def _keep_freed_memory() -> None:
-    """Have glibc keep what is freed: giving each buffer back costs a page fault per 4 kB anew."""
-    with contextlib.suppress(AttributeError, OSError):  # another C library has no such call
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_TRIM_THRESHOLD, 256 << 20)
-        mallopt(_M_MMAP_THRESHOLD, 64 << 20)
-
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def _end_with_parent() -> None:
