@@ -77,7 +77,7 @@ def truth(prepared_once) -> dict:
     return arrays(prepared_once.location)
 
 
-def check_repair(tiny: TinyCache, truth: dict, files: set[str], remade: int) -> None:
+def assert_repaired(tiny: TinyCache, truth: dict, files: set[str], remade: int) -> None:
     """Damage in these files is found; mending it makes so many anew and restores everything."""
     assert {problem.file for problem in verify_cache(tiny.location)} == files
     report = fix_cache(tiny.location, tiny.utterances, workers=1)
@@ -99,7 +99,7 @@ def test_an_undamaged_cache_is_clean(tiny):
 def test_a_flipped_bit_costs_one_utterance(tiny, truth, column, at):
     path = tiny.file(column)
     flip_bit(path, at, bit=5)
-    check_repair(tiny, truth, {path.name}, remade=1)
+    assert_repaired(tiny, truth, {path.name}, remade=1)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -107,7 +107,9 @@ def test_a_flipped_bit_of_the_padding_is_mended(tiny, truth, column):
     path = tiny.file(column)
     store = tiny.location.tokens if column == "tokens" else tiny.location.features
     flip_bit(path, -1)
-    check_repair(tiny, truth, {path.name}, remade=len(store.read_index(path.with_suffix(".index"))))
+    assert_repaired(
+        tiny, truth, {path.name}, remade=len(store.read_index(path.with_suffix(".index")))
+    )
 
 
 @pytest.mark.parametrize("part", ["features", "tokens"])
@@ -117,7 +119,7 @@ def test_a_flipped_bit_of_an_index_costs_its_shard(tiny, truth, part, at):
     path = store.index_files()[0]
     count = len(store.read_index(path))
     flip_bit(path, at)
-    check_repair(tiny, truth, {path.name}, remade=count)
+    assert_repaired(tiny, truth, {path.name}, remade=count)
 
 
 @pytest.mark.parametrize("part", ["features", "tokens"])
@@ -125,7 +127,7 @@ def test_a_flipped_bit_of_an_index_costs_its_shard(tiny, truth, part, at):
 def test_a_flipped_bit_of_a_manifest_costs_nothing(tiny, truth, part, bit):
     before = contents(tiny.folder)
     flip_bit(getattr(tiny.location, part).folder / "store.json", 20, bit)
-    check_repair(tiny, truth, {"store.json"}, remade=0)
+    assert_repaired(tiny, truth, {"store.json"}, remade=0)
     assert contents(tiny.folder) == before
 
 
@@ -133,7 +135,7 @@ def test_a_flipped_bit_of_a_manifest_costs_nothing(tiny, truth, part, bit):
 def test_a_flipped_bit_of_the_tokenizer_costs_nothing(tiny, truth, bit):
     before = contents(tiny.folder)
     flip_bit(tiny.file("tokenizer.json"), 40, bit)
-    check_repair(tiny, truth, {"tokenizer.json"}, remade=0)
+    assert_repaired(tiny, truth, {"tokenizer.json"}, remade=0)
     assert contents(tiny.folder) == before
 
 
@@ -144,7 +146,7 @@ def test_a_truncated_file_costs_its_shard(tiny, truth, column):
     index = path.with_suffix(".index")
     count = len(store.read_index(index))
     os.truncate(path, path.stat().st_size - 1)
-    check_repair(tiny, truth, {index.name}, remade=count)
+    assert_repaired(tiny, truth, {index.name}, remade=count)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -154,7 +156,7 @@ def test_a_missing_file_costs_its_shard(tiny, truth, column):
     index = path.with_suffix(".index")
     count = len(store.read_index(index))
     path.unlink()
-    check_repair(tiny, truth, {index.name}, remade=count)
+    assert_repaired(tiny, truth, {index.name}, remade=count)
 
 
 def test_a_missing_index_leaves_files_that_belong_to_nobody(tiny, truth):
@@ -162,14 +164,14 @@ def test_a_missing_index_leaves_files_that_belong_to_nobody(tiny, truth):
     count = len(tiny.location.features.read_index(path))
     path.unlink()
     files = {path.with_suffix(f".{name}").name for name in ("mel", "energy", "pitch")}
-    check_repair(tiny, truth, files, remade=count)
+    assert_repaired(tiny, truth, files, remade=count)
 
 
 @pytest.mark.parametrize("name", ["store.json", "tokenizer.json"])
 def test_a_missing_manifest_or_tokenizer_is_written_again(tiny, truth, name):
     before = contents(tiny.folder)
     (tiny.location.tokens.folder / name).unlink()
-    check_repair(tiny, truth, {name}, remade=0)
+    assert_repaired(tiny, truth, {name}, remade=0)
     assert contents(tiny.folder) == before
 
 
@@ -177,7 +179,7 @@ def test_a_missing_manifest_or_tokenizer_is_written_again(tiny, truth, name):
 def test_foreign_and_temporary_files_are_removed(tiny, truth, name):
     before = contents(tiny.folder)
     (tiny.location.features.folder / name).write_bytes(b"?")
-    check_repair(tiny, truth, {name}, remade=0)
+    assert_repaired(tiny, truth, {name}, remade=0)
     assert contents(tiny.folder) == before
 
 
@@ -186,7 +188,7 @@ def test_damage_in_many_places_is_mended_at_once(tiny, truth):
     for path in paths:
         flip_bit(path, 1)
     # The first bytes of mel, energy and pitch belong to the same utterance.
-    check_repair(tiny, truth, {path.name for path in paths}, remade=2)
+    assert_repaired(tiny, truth, {path.name for path in paths}, remade=2)
 
 
 def test_a_damaged_cache_is_not_opened_and_says_what_to_do(tiny):
