@@ -36,13 +36,13 @@ from myxtts.data.prepare import (
 from myxtts.data.repair import drop_damaged
 from myxtts.data.split import Split, open_stores
 from myxtts.data.store import CacheError
+from myxtts.data.utterance import TEXT_TOO_LONG
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 TOO_LONG = "too long"
-TEXT_TOO_LONG = "text too long"
 TOO_FAST = "fewer frames than tokens"
 # Of a handful of validation utterances a share says nothing: so many may always be left out.
 FEW = 3
