@@ -134,25 +134,120 @@ class DataConfig(Section):
 @section("model")
 @dataclass
 class ModelConfig(Section):
-    """The model."""
+    """How large the model is and of which parts."""
 
     model_size: str = option(
         "small", "preset that sets what is not set", choices=("tiny", "small", "normal", "big")
     )
+    text_encoder_dim: int = option(256, "width of the text encoder", low=8)
+    text_encoder_conv_layers: int = option(3, "convolutions before its attention", low=0)
+    text_encoder_layers: int = option(4, "self-attention layers of the text encoder", low=0)
+    text_encoder_heads: int = option(4, "heads of each of them", low=1)
+    decoder_strategy: str = option(
+        "parallel",
+        "parallel: all frames at once; autoregressive: some frames at a time",
+        choices=("parallel", "autoregressive"),
+        old_words={"non_autoregressive": "parallel"},
+    )
+    decoder_dim: int = option(256, "width of the decoder", low=8)
+    decoder_layers: int = option(6, "convolution blocks of the decoder", low=1)
+    decoder_reduction: int = option(2, "frames that the decoder makes at a time", low=1, high=16)
+    audio_encoder_dim: int = option(192, "width of the reference encoder", low=8)
+    audio_encoder_layers: int = option(4, "convolutions of the reference encoder", low=1)
+    speaker_embedding_dim: int = option(192, "numbers that describe a voice", low=2)
+    use_gst: bool = option(False, "describe the voice by global style tokens as well")
+    gst_num_style_tokens: int = option(10, "style tokens", low=1)
+    gst_style_token_dim: int = option(256, "numbers in a style token", low=1)
+    gst_style_embedding_dim: int = option(256, "numbers that describe a style", low=1)
+    gst_num_heads: int = option(4, "heads of the attention over the style tokens", low=1)
+    dropout: float = option(0.1, "share of activations dropped in training", low=0.0, high=0.9)
+
+    def check(self) -> None:
+        """Raise ConfigError where two values do not fit each other."""
+        _require(
+            self,
+            self.text_encoder_dim % self.text_encoder_heads == 0,
+            "{text_encoder_dim} is not a multiple of {text_encoder_heads}",
+        )
+        _require(
+            self,
+            self.gst_style_embedding_dim % self.gst_num_heads == 0,
+            "{gst_style_embedding_dim} is not a multiple of {gst_num_heads}",
+        )
 
 
 @section("training")
 @dataclass
 class TrainingConfig(Section):
-    """How long, from which seed, and how TensorFlow runs it."""
+    """How long, from which seed, by which losses, and how TensorFlow runs it."""
 
+    # How long
     epochs: int = option(1000, "passes over the corpus", low=1)
+    max_steps: int = option(0, "end after so many steps (0: after the epochs)", low=0)
     seed: int = option(42, "what every random choice derives from", low=0, high=2**32 - 1)
+
+    # The optimizer
+    learning_rate: float = option(1e-3, "highest learning rate", low=1e-9, high=1.0)
+    min_learning_rate: float = option(2e-5, "learning rate at the end", low=0.0, high=1.0)
+    lr_schedule: str = option(
+        "cosine", "how the learning rate falls after the warm-up", choices=("cosine", "constant")
+    )
+    warmup_steps: int = option(1000, "steps over which the learning rate rises", low=0)
+    beta1: float = option(0.9, "decay of the mean of the gradients", low=0.0, high=0.9999)
+    beta2: float = option(0.98, "decay of the mean of their squares", low=0.0, high=0.99999)
+    weight_decay: float = option(0.0, "decoupled weight decay (0: none)", low=0.0, high=1.0)
+    gradient_clip_norm: float = option(1.0, "largest norm of all gradients (0: any)", low=0.0)
+    gradient_accumulation_steps: int = option(1, "batches per update of the weights", low=1)
+    ema_decay: float = option(
+        0.999, "decay of the averaged weights (0: none)", low=0.0, high=0.99999
+    )
+
+    # The losses
+    mel_loss_weight: float = option(1.0, "weight of the mel loss", low=0.0)
+    stop_loss_weight: float = option(0.2, "weight of the stop loss", low=0.0)
+    stop_token_positive_weight: float = option(5.0, "weight of the stop frames in it", low=0.0)
+    alignment_loss_weight: float = option(0.5, "weight of the alignment loss", low=0.0)
+    alignment_prior_steps: int = option(
+        200, "steps over which the diagonal prior of the alignment fades", low=0
+    )
+    duration_loss_weight: float = option(0.3, "weight of the duration loss", low=0.0)
+    pitch_loss_weight: float = option(0.1, "weight of the pitch loss", low=0.0)
+    energy_loss_weight: float = option(0.1, "weight of the energy loss", low=0.0)
+    voice_similarity_loss_weight: float = option(
+        0.1, "weight of the distance between the voice asked for and the one heard", low=0.0
+    )
+    speaker_classification_loss_weight: float = option(
+        0.1, "weight of telling the corpus's speakers apart", low=0.0
+    )
+    adaptive_loss_weights: bool = option(
+        False, "scale each weight, by a quarter to four, so that no term drowns the others"
+    )
+
+    # The run
+    checkpoint_dir: str = option("runs/voice", "where checkpoints, logs and the voice are kept")
+    save_interval: int = option(1000, "steps between two checkpoints", low=1)
+    keep_checkpoints: int = option(3, "checkpoints that are kept beside the best", low=1)
+    log_interval: int = option(20, "steps between two entries of the log", low=1)
+    validation_interval: int = option(1000, "steps between two validations", low=1)
+    sample_interval: int = option(5000, "steps between two spoken samples (0: none)", low=0)
+    tensorboard_log_dir: str = option("", "TensorBoard's folder, if not in the checkpoint folder")
+    use_wandb: bool = option(False, "log to Weights & Biases as well")
+    wandb_project: str = option("myxtts", "its project")
+
+    # TensorFlow
     enable_graph_mode: bool = option(True, "run steps as compiled graphs (false: eagerly)")
     enable_xla_compilation: bool | None = option(
         None, "compile graphs with XLA (null: where there is a GPU)"
     )
     enable_eager_debug: bool = option(False, "run everything eagerly, to step through it")
+
+    def check(self) -> None:
+        """Raise ConfigError where two values do not fit each other."""
+        _require(
+            self,
+            self.min_learning_rate <= self.learning_rate,
+            "{min_learning_rate} is above {learning_rate}",
+        )
 
 
 SECTIONS: dict[str, type[Section]] = {

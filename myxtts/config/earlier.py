@@ -53,7 +53,16 @@ RENAMED: dict[str, Renamed] = {
     "training.enable_mixed_precision": Renamed("data.mixed_precision"),
     "training.use_mixed_precision": Renamed("data.mixed_precision"),
     "training.max_epochs": Renamed("training.epochs"),
+    "training.accumulate_grad_batches": Renamed("training.gradient_accumulation_steps"),
+    "training.attention_loss_weight": Renamed("training.alignment_loss_weight"),
+    "training.checkpoint_interval": Renamed("training.save_interval"),
+    "training.save_step": Renamed("training.save_interval"),
+    "training.gradient_clip_val": Renamed("training.gradient_clip_norm"),
+    "training.log_step": Renamed("training.log_interval"),
+    "training.val_step": Renamed("training.validation_interval"),
+    "training.use_adaptive_loss_weights": Renamed("training.adaptive_loss_weights"),
     "paths.cache_dir": Renamed("data.cache_dir"),
+    "paths.checkpoint_dir": Renamed("training.checkpoint_dir"),
 }
 
 # Ignored, with a warning: no successor.
@@ -83,7 +92,7 @@ RETIRED: frozenset[str] = frozenset(
             architecture attention_dim attention_dropout attention_implementation
             attention_location_n_filters audio_encoder audio_encoder_depth audio_encoder_dropout
             d_model decoder decoder_attention_heads decoder_cross_attention decoder_depth
-            decoder_dropout diffusion_beta_schedule diffusion_timesteps dropout dropout_rate
+            decoder_dropout diffusion_beta_schedule diffusion_timesteps dropout_rate
             enable_diffusion_inference enable_gradient_checkpointing enable_speaker_interpolation
             enable_voice_adaptation enable_voice_denoising enable_weight_tying
             encoder_attention_heads languages max_attention_sequence_length
@@ -112,7 +121,7 @@ RETIRED: frozenset[str] = frozenset(
             restart_mult restart_period save_best_only save_weights_only scheduler_params
             spectrogram_log_example_index spectrogram_log_interval spectrogram_log_num_examples
             spectrogram_reference_index spectrogram_reference_subset stop_label_smoothing
-            teacher_forcing_ratio track_loss_components use_adaptive_loss_weights use_huber_loss
+            teacher_forcing_ratio track_loss_components use_huber_loss
             huber_delta use_label_smoothing use_simple_loss use_warmup_cosine_schedule
             """,
         ),
@@ -139,39 +148,31 @@ HINTS: dict[str, str] = {
 # Ignored for now, with a warning. Whoever adds the field to its section deletes the line here.
 NOT_YET: frozenset[str] = frozenset(
     (
-        "paths.checkpoint_dir",
         *_paths(
             "model",
             """
-            audio_encoder_dim audio_encoder_heads audio_encoder_layers contrastive_loss_margin
-            contrastive_loss_temperature decoder_dim decoder_heads decoder_layers decoder_strategy
-            freeze_speaker_encoder gst_enable_emotion_control gst_enable_speaking_rate_control
-            gst_num_heads gst_num_style_tokens gst_reference_encoder_dim gst_style_embedding_dim
-            gst_style_loss_weight gst_style_token_dim pretrained_speaker_encoder_path
-            speaker_embedding_dim speaker_encoder_path speaker_encoder_type text_encoder_dim
-            text_encoder_heads text_encoder_layers use_gst use_pretrained_speaker_encoder
-            vocoder_initial_channel vocoder_resblock_dilation_sizes vocoder_resblock_kernel_sizes
-            vocoder_type vocoder_upsample_kernel_sizes vocoder_upsample_rates
-            voice_cloning_loss_weight
+            audio_encoder_heads contrastive_loss_margin contrastive_loss_temperature
+            decoder_heads freeze_speaker_encoder gst_enable_emotion_control
+            gst_enable_speaking_rate_control gst_reference_encoder_dim
+            gst_style_loss_weight pretrained_speaker_encoder_path speaker_encoder_path
+            speaker_encoder_type use_pretrained_speaker_encoder
+            vocoder_initial_channel vocoder_resblock_dilation_sizes
+            vocoder_resblock_kernel_sizes vocoder_type vocoder_upsample_kernel_sizes
+            vocoder_upsample_rates voice_cloning_loss_weight
             """,
         ),
         *_paths(
             "training",
             """
-            accumulate_grad_batches attention_loss_weight beta1 beta2 checkpoint_dir
-            checkpoint_interval checkpoint_path duration_loss_weight early_stopping_min_delta
-            early_stopping_patience enable_automatic_evaluation energy_loss_weight eps
-            evaluation_interval feature_loss_weight gradient_accumulation_steps gradient_clip_norm
-            gradient_clip_val kl_loss_weight learning_rate log_interval log_step lr_schedule
-            mel_loss_weight min_learning_rate multi_gpu optimizer pitch_loss_weight
-            prosody_energy_loss_weight prosody_matching_loss_weight prosody_pitch_loss_weight
-            save_interval save_step scheduler speaker_classification_loss_weight
-            speaking_rate_loss_weight spectral_consistency_loss_weight stage1_checkpoint_path
-            stage1_epochs stage1_learning_rate stage2_checkpoint_path stage2_epochs
-            stage2_learning_rate stop_loss_weight stop_token_positive_weight tensorboard_log_dir
-            use_two_stage_training use_wandb val_step validation_interval visible_gpus
-            vocoder_feature_loss_weight vocoder_mel_loss_weight voice_reconstruction_loss_weight
-            voice_similarity_loss_weight wandb_project warmup_steps weight_decay
+            checkpoint_path early_stopping_min_delta early_stopping_patience
+            enable_automatic_evaluation eps evaluation_interval feature_loss_weight
+            kl_loss_weight multi_gpu optimizer prosody_energy_loss_weight
+            prosody_matching_loss_weight prosody_pitch_loss_weight scheduler
+            speaking_rate_loss_weight spectral_consistency_loss_weight
+            stage1_checkpoint_path stage1_epochs stage1_learning_rate
+            stage2_checkpoint_path stage2_epochs stage2_learning_rate
+            use_two_stage_training visible_gpus vocoder_feature_loss_weight
+            vocoder_mel_loss_weight voice_reconstruction_loss_weight
             """,
         ),
     )

@@ -32,8 +32,12 @@ def option(
     high: float | None = None,
     same_as: str = "",
     stored: bool = True,
+    old_words: dict[str, str] | None = None,
 ) -> Any:
-    """Declare a field: `same_as` marks an old name, `stored=False` what no file can hold."""
+    """Declare a field: `same_as` marks an old name, `stored=False` what no file can hold.
+
+    `old_words` are values of earlier days, each with the word that took its place.
+    """
     metadata = {
         "help": help,
         "choices": choices,
@@ -41,6 +45,7 @@ def option(
         "high": high,
         "same_as": same_as,
         "stored": stored,
+        "old_words": old_words or {},
     }
     return field(default=default, compare=stored, repr=stored, metadata=metadata)
 
@@ -122,6 +127,7 @@ def coerce(path: str, spec: Field, value: Any, *, text: bool = False) -> Any:
         converted = convert(value, text)
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{path} must be {noun}, got {value!r}") from None
+    converted = spec.metadata["old_words"].get(converted, converted)
     _check_range(path, spec, converted)
     return converted
 

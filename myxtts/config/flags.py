@@ -94,7 +94,23 @@ FLAGS: tuple[Flag, ...] = (
         "prepare each batch when its step asks for it",
     ),
     Flag(("--model-size",), "model.model_size"),
+    Flag(("--decoder-strategy",), "model.decoder_strategy"),
+    Flag(("--enable-gst",), "model.use_gst", "true"),
+    Flag(("--disable-gst",), "model.use_gst", "false", "describe the voice without style tokens"),
+    Flag(("--gst-num-style-tokens",), "model.gst_num_style_tokens"),
+    Flag(("--gst-style-token-dim",), "model.gst_style_token_dim"),
+    Flag(("--gst-style-embedding-dim",), "model.gst_style_embedding_dim"),
+    Flag(("--gst-num-heads",), "model.gst_num_heads"),
     Flag(("--epochs",), "training.epochs"),
+    Flag(("--max-steps",), "training.max_steps"),
+    Flag(("--lr", "--learning-rate"), "training.learning_rate"),
+    Flag(("--grad-accum",), "training.gradient_accumulation_steps"),
+    Flag(("--checkpoint-dir",), "training.checkpoint_dir"),
+    Flag(("--save-interval",), "training.save_interval"),
+    Flag(("--validation-interval",), "training.validation_interval"),
+    Flag(("--tensorboard-log-dir",), "training.tensorboard_log_dir"),
+    Flag(("--wandb",), "training.use_wandb", "true"),
+    Flag(("--enable-eager-debug",), "training.enable_eager_debug", "true"),
     Flag(("--seed",), "training.seed"),
 )
 
@@ -102,7 +118,7 @@ FLAGS: tuple[Flag, ...] = (
 def add_flags(parser: argparse.ArgumentParser, wanted: Iterable[str] | None = None) -> None:
     """Add flags to a parser: all of them, or those of the wanted fields and flag names."""
     for flag in _select(wanted):
-        takes = {"choices": flag.choices, "type": _reader(flag)}
+        takes = {"type": _reader(flag), "choices": flag.choices}
         if flag.kind != "value":
             takes = {"nargs": 0, "const": flag.kind == "true"}
         parser.add_argument(
@@ -147,7 +163,7 @@ def _reader(flag: Flag):
         except ConfigError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
-    return None if flag.choices else read
+    return read
 
 
 def _help(flag: Flag) -> str:

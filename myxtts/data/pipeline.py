@@ -146,7 +146,8 @@ def native_dataset(
         lambda first, last, frames, tokens: gather(order[first:last], frames, tokens),
         num_parallel_calls=parallel_calls,
     )
-    return _finish(dataset, options)
+    # Nothing runs beside the gather, and a second thread would spend its time spinning.
+    return _finish(dataset, options, threads=parallel_calls or 1)
 
 
 def host_dataset(
@@ -169,7 +170,7 @@ def runtime_dataset(
     dataset = tf.data.Dataset.from_generator(make, output_signature=spec)
     calls = options.workers if options.overlap else None
     dataset = dataset.map(_features_in_graph(settings), num_parallel_calls=calls)
-    return _finish(dataset, options)
+    return _finish(dataset, options, threads=max(2, options.workers))
 
 
 def hand_over(
@@ -241,7 +242,9 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
     return gather
 
 
-def _finish(dataset: tf.data.Dataset, options: ReaderOptions) -> tf.data.Dataset:
+def _finish(
+    dataset: tf.data.Dataset, options: ReaderOptions, threads: int = 2
+) -> tf.data.Dataset:
     """Prefetch to the host or the device, and keep tf.data from copying mapped tensors."""
     settings = tf.data.Options()
     # The default graph rewrites copy captured tensors into memory: all of the cache.
@@ -249,7 +252,7 @@ def _finish(dataset: tf.data.Dataset, options: ReaderOptions) -> tf.data.Dataset
     settings.autotune.enabled = False
     settings.deterministic = True
     if options.overlap:
-        settings.threading.private_threadpool_size = max(2, options.workers)
+        settings.threading.private_threadpool_size = threads
         dataset = dataset.prefetch(options.prefetch)
     dataset = dataset.with_options(settings)
     if options.device:
