@@ -9,13 +9,10 @@ one `np.load` per utterance inside tf.data, and PyTorch's DataLoader where there
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -23,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from chart import write_bars
+from opening import run_in_work
 from synthetic_cache import LJSPEECH_UTTERANCES, make_stores, named_stores
 
 from myxtts.data import measure
@@ -38,14 +36,7 @@ TYPES = ("float32", "float16")
 
 
 def main() -> None:
-    arguments = _parse()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    print("command:", " ".join(["python", *sys.argv]))
-    print("machine:", measure.describe_machine())
-    folder = nullcontext(arguments.work) if arguments.work else tempfile.TemporaryDirectory()
-    with folder as work:
-        bars = run(Path(work), arguments)
-    print(f"\n{sum(bar.is_met for bar in bars)} of {len(bars)} bars met")
+    run_in_work(run, _parse())
 
 
 def run(work: Path, asked: argparse.Namespace) -> list[Bar]:

@@ -9,17 +9,15 @@ The stores are complete but for one thing: all shards share the data files of on
 import argparse
 import os
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from opening import run_in_work
 from synthetic_cache import feature_rows, named_stores, token_rows, utterance_frames, utterance_id
 
 from myxtts.data import measure
@@ -58,18 +56,12 @@ class Found:
 
 
 def main() -> None:
-    arguments = _parse()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    print("command:", " ".join(["python", *sys.argv]))
-    print("machine:", measure.describe_machine())
-    folder = nullcontext(arguments.work) if arguments.work else tempfile.TemporaryDirectory()
-    with folder as work:
-        bars = run(Path(work), arguments.sizes, arguments.rounds)
-    print(f"\n{sum(bar.is_met for bar in bars)} of {len(bars)} bars met")
+    run_in_work(run, _parse())
 
 
-def run(work: Path, sizes: list[int], rounds: int) -> list[Bar]:
+def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
     """Make the stores, measure both readers at every size, print it, and return the bars."""
+    sizes, rounds = asked.sizes, asked.rounds
     for size in sizes:
         make_index(work / f"{size}", work / "template", size)
     variants: dict[tuple[str, int], Callable] = {

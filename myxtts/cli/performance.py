@@ -12,8 +12,8 @@ from myxtts.cli.settings import check_corpus, resolve_settings
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.config.flags import add_flags
 from myxtts.errors import UserError
+from myxtts.monitoring.verdict import GOOD_MS, loading_grade
 
-GOOD_MS, MODERATE_MS = 100.0, 500.0  # mean time of a batch
 FULL_PERCENT = 90.0
 TEST_DATA, TEST_CLAUSES = "./data/performance_test", 200
 
@@ -116,11 +116,10 @@ def bottlenecks(found: Measurement) -> list[str]:
     others = found.cpu_percent - found.own_cpu_percent
     troubles = []
     if mean >= GOOD_MS:
-        grade = "moderate" if mean < MODERATE_MS else "slow"
         troubles.append(
-            f"data loading is {grade}, {mean:.0f} ms a batch (good: below {GOOD_MS:.0f}): use "
-            "smaller batches, or put the cache on a faster disk (--cache-dir) or in memory "
-            "(--memory-cache)"
+            f"data loading is {loading_grade(mean)}, {mean:.0f} ms a batch "
+            f"(good: below {GOOD_MS:.0f}): use smaller batches, or put the cache on a "
+            "faster disk (--cache-dir) or in memory (--memory-cache)"
         )
     if found.cpu_percent >= FULL_PERCENT and others > found.own_cpu_percent:
         troubles.append(

@@ -18,10 +18,10 @@ from myxtts.data.profiling import SilentProfiler
 from myxtts.data.split import Split, open_stores
 from myxtts.data.training_data import batch_options, read_corpora
 from myxtts.errors import UserError
+from myxtts.monitoring.verdict import GOOD_MS, MODERATE_MS, loading_grade
 from myxtts.text.tokenizer import Tokenizer
 
 STEP_MS = (5, 10, 20, 50)
-GOOD_MS, MODERATE_MS = 100, 500
 NAIVE = "naive: np.load per utterance"
 # What each row of the report changes in the configuration.
 TOGGLES: dict[str, dict] = {
@@ -71,7 +71,7 @@ class DataBench:
         step = 20 if 20 in chosen.stalls else min(chosen.stalls)
         return (
             f"Loading is {loading_grade(ms)}: {ms:.1f} ms a batch by the reader {self.chosen!r} "
-            f"(good below {GOOD_MS} ms, moderate below {MODERATE_MS} ms), "
+            f"(good below {GOOD_MS:.0f} ms, moderate below {MODERATE_MS:.0f} ms), "
             f"{naive.cost.cpu_per_1000 / chosen.cost.cpu_per_1000:.1f} x less CPU than the naive "
             f"loader; with {step} ms a step the accelerator is busy "
             f"{100 * chosen.stalls[step].utilisation:.1f} % of the time "
@@ -135,13 +135,6 @@ def bench_data(
         loaders=results,
         machine=measure.describe_machine(),
     )
-
-
-def loading_grade(ms_per_batch: float) -> str:
-    """The word for a loading time: good, moderate or slow."""
-    if ms_per_batch < GOOD_MS:
-        return "good"
-    return "moderate" if ms_per_batch < MODERATE_MS else "slow"
 
 
 @dataclass(frozen=True)

@@ -236,15 +236,13 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
             pad = tf.shape(column, tf.int64)[0] - 1
             taken = tf.where(steps < filled[:, None], found[name][:, None] + steps, pad)
             tail = [widths[name]] if widths[name] > 1 else []
-            batch[name] = tf.reshape(tf.gather(column, taken), [len(index), width, *tail])
+            batch[name] = tf.reshape(tf.gather(column, taken), [tf.shape(index)[0], width, *tail])
         return batch | {"index": index}
 
     return gather
 
 
-def _finish(
-    dataset: tf.data.Dataset, options: ReaderOptions, threads: int = 2
-) -> tf.data.Dataset:
+def _finish(dataset: tf.data.Dataset, options: ReaderOptions, threads: int = 2) -> tf.data.Dataset:
     """Prefetch to the host or the device, and keep tf.data from copying mapped tensors."""
     settings = tf.data.Options()
     # The default graph rewrites copy captured tensors into memory: all of the cache.

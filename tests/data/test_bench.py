@@ -7,10 +7,11 @@ import pytest
 
 from myxtts.config.config import XTTSConfig
 from myxtts.data import measure
-from myxtts.data.bench import NAIVE, TOGGLES, bench_data, loading_grade
+from myxtts.data.bench import NAIVE, TOGGLES, bench_data
 from myxtts.data.cache import open_cache
 from myxtts.data.measure import Bar, Cost, Stall
 from myxtts.data.readers import host_batches
+from myxtts.monitoring.verdict import loading_grade
 from tests.make_corpus import make_corpus
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -81,11 +82,6 @@ def test_table_is_aligned():
         "| a    |  1 |",
         "| bc   | 23 |",
     ]
-
-
-@pytest.mark.parametrize(("ms", "grade"), [(99.9, "good"), (100, "moderate"), (500, "slow")])
-def test_loading_grades(ms, grade):
-    assert loading_grade(ms) == grade
 
 
 def test_bench_of_a_small_corpus_has_every_loader(tmp_path):

@@ -1,0 +1,25 @@
+"""How the benchmarks with bars begin and end."""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from myxtts.data import measure
+from myxtts.data.measure import Bar
+
+
+def run_in_work(
+    run: Callable[[Path, argparse.Namespace], Sequence[Bar]], asked: argparse.Namespace
+) -> None:
+    """Say what is run and where, run it in --work or a temporary folder, and count its bars."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    print("command:", " ".join(["python", *sys.argv]))
+    print("machine:", measure.describe_machine())
+    folder = nullcontext(asked.work) if asked.work else tempfile.TemporaryDirectory()
+    with folder as work:
+        bars = run(Path(work), asked)
+    print(f"\n{sum(bar.is_met for bar in bars)} of {len(bars)} bars met")
