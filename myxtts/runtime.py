@@ -92,9 +92,11 @@ def gpus() -> list[str]:
 
 
 def half_precision(capabilities: Sequence[tuple[int, int]]) -> str:
-    """Return the mixed policy that every GPU computes natively; a CPU does with bfloat16."""
-    # bfloat16 has float32's range and needs no loss scaling; NVIDIA has it since 8.0.
-    return "mixed_bfloat16" if all(c >= (8, 0) for c in capabilities) else "mixed_float16"
+    """Return the mixed policy that every GPU computes natively; without a GPU it is float16."""
+    # bfloat16 has float32's range and needs no loss scaling; NVIDIA has it since 8.0. On a CPU
+    # its products go to oneDNN, which kills the process where the kernel withholds the AMX tiles.
+    has_bfloat16 = capabilities and all(c >= (8, 0) for c in capabilities)
+    return "mixed_bfloat16" if has_bfloat16 else "mixed_float16"
 
 
 def _choice(forced, path: str, argument: bool | None) -> bool | None:

@@ -65,8 +65,8 @@ def test_without_a_gpu_what_needs_one_is_off_and_says_so(no_gpu, caplog):
 
 def test_an_explicit_choice_is_obeyed_without_a_gpu(no_gpu):
     state = runtime.configure_gpus(enable_mixed_precision=True, enable_xla=True)
-    assert in_force() == ("mixed_bfloat16", True, False)
-    assert (state.policy, state.xla) == ("mixed_bfloat16", True)
+    assert in_force() == ("mixed_float16", True, False)
+    assert (state.policy, state.xla) == ("mixed_float16", True)
     assert "precision" not in state.notes
     assert "jit_compile" in state.notes["XLA"]
     off = runtime.configure_gpus(enable_mixed_precision=False, enable_xla=False)
@@ -91,6 +91,7 @@ def test_with_a_gpu_everything_is_on(gpu, capability, policy):
 def test_the_weakest_gpu_decides_the_half_type():
     assert runtime.half_precision([(8, 6), (7, 5)]) == "mixed_float16"
     assert runtime.half_precision([(10, 0), (8, 0)]) == "mixed_bfloat16"
+    assert runtime.half_precision([]) == "mixed_float16"
 
 
 def test_memory_growth_that_comes_too_late_is_told_not_claimed(gpu, monkeypatch, caplog):
@@ -130,12 +131,12 @@ def test_configure_takes_its_choices_from_the_configuration(no_gpu):
         mixed_precision=True, enable_xla=True, enable_eager_debug=True, enable_graph_mode=True
     )
     runtime.configure(config)
-    assert in_force() == ("mixed_bfloat16", True, True)
+    assert in_force() == ("mixed_float16", True, True)
     config.data.enable_xla = False
     config.training.enable_eager_debug = False
     config.training.enable_graph_mode = False
     runtime.configure(config)
-    assert in_force() == ("mixed_bfloat16", False, True)
+    assert in_force() == ("mixed_float16", False, True)
 
 
 def test_configure_seeds_every_generator(no_gpu):
