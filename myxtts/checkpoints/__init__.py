@@ -1,0 +1,37 @@
+"""What a run leaves on the disk: training states to go on from, and voices to speak with."""
+
+from myxtts.checkpoints.files import CheckpointError
+from myxtts.checkpoints.states import (
+    Best,
+    SavedState,
+    abandon_after,
+    best_state,
+    latest_state,
+    load_state,
+    mark_best,
+    prune,
+    save_state,
+    saved_states,
+)
+from myxtts.checkpoints.variables import restore, variables_of, weights_of
+from myxtts.checkpoints.voices import Voice, load_voice, save_voice
+
+__all__ = [
+    "Best",
+    "CheckpointError",
+    "SavedState",
+    "Voice",
+    "abandon_after",
+    "best_state",
+    "latest_state",
+    "load_state",
+    "load_voice",
+    "mark_best",
+    "prune",
+    "restore",
+    "save_state",
+    "save_voice",
+    "saved_states",
+    "variables_of",
+    "weights_of",
+]

@@ -1,0 +1,201 @@
+"""Folders that are whole or not there, and files that are known by their size and sha256.
+
+A folder is filled under a hidden name beside its place and renamed. One that is replaced is set
+aside under another hidden name until the new one is in place: `present` finds it there if a kill
+came in between.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from myxtts.errors import UserError
+
+# What safetensors calls the types that weights, counters and seeds have.
+_TYPES = {
+    "<f8": "F64",
+    "<f4": "F32",
+    "<f2": "F16",
+    "<i8": "I64",
+    "<i4": "I32",
+    "<u4": "U32",
+    "|b1": "BOOL",
+}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class CheckpointError(UserError):
+    """A checkpoint or a voice that cannot be written, read or used."""
+
+
+class DamagedError(CheckpointError):
+    """A file is missing, or is not what was written."""
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder to fill; it takes the place of `target` once it is whole and on the disk."""
+    draft = draft_of(target)
+    with explained(target):
+        try:
+            if draft.exists():
+                shutil.rmtree(draft)
+            draft.mkdir(parents=True)
+            yield draft
+            for path in (*draft.iterdir(), draft):
+                _sync(path)
+            _put_in_place(draft, target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def present(target: Path) -> Path:
+    """The folder, or the one that was set aside for it and never replaced."""
+    if target.exists() or not set_aside_of(target).exists():
+        return target
+    return set_aside_of(target)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder so that, whenever a kill comes, nothing looks like half of it."""
+    draft = draft_of(path)
+    with explained(path):
+        if draft.exists():
+            shutil.rmtree(draft)
+        os.rename(path, draft)
+        shutil.rmtree(draft)
+
+
+def draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.tmp")
+
+
+def set_aside_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.old")
+
+
+def write_tensors(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays or Keras variables as safetensors."""
+    # The library's own writer hides why a disk refused, and makes files that only the owner reads.
+    values = {name: np.asarray(value, order="C") for name, value in arrays.items()}
+    # The widest first, so that every array is aligned.
+    values = dict(sorted(values.items(), key=lambda item: (-item[1].itemsize, item[0])))
+    header, end = {}, 0
+    for name, value in values.items():
+        span = [end, end := end + value.nbytes]
+        header[name] = {"dtype": _type(name, value), "shape": value.shape, "data_offsets": span}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for value in values.values():
+            file.write(value.data)
+
+
+def read_tensors(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Read safetensors after comparing the file with what `describe` said of it."""
+    check_file(path, record)
+    return load_file(path)
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Size and sha256 of a file."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"size": path.stat().st_size, "sha256": digest}
+
+
+def check_file(path: Path, record: Mapping[str, Any]) -> None:
+    """Raise DamagedError unless the file is what `describe` said of it."""
+    try:
+        size = path.stat().st_size
+        if size != record["size"]:
+            raise DamagedError(f"{path} has {size} bytes instead of {record['size']}")
+        if describe(path)["sha256"] != record["sha256"]:
+            raise DamagedError(f"{path} is damaged: its sha256 is not the one that was recorded")
+    except OSError as error:
+        raise DamagedError(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_json_atomically(path: Path, record: Mapping[str, Any]) -> None:
+    """Write beside, sync, rename: readers see the old file or the new one."""
+    draft = draft_of(path)
+    with explained(path):
+        try:
+            write_json(draft, record)
+            _sync(draft)
+            os.replace(draft, path)
+            _sync(path.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; what is none is damaged."""
+    try:
+        record = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DamagedError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise DamagedError(f"{path} is damaged: it is not JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise DamagedError(f"{path} is damaged: it holds no JSON object")
+    return record
+
+
+@contextlib.contextmanager
+def explained(target: Path) -> Iterator[None]:
+    """Say what to do where a disk is full or must not be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise CheckpointError(
+                f"no space left while writing {target}. What was saved before is untouched: free "
+                "some space and run the same command again"
+            ) from error
+        raise CheckpointError(
+            f"cannot write {target} ({error.strerror or error}): make {target.parent} writable, "
+            "or choose another folder"
+        ) from error
+
+
+def _put_in_place(draft: Path, target: Path) -> None:
+    aside = set_aside_of(target)
+    if target.exists():
+        if aside.exists():
+            shutil.rmtree(aside)
+        os.rename(target, aside)
+    os.rename(draft, target)
+    _sync(target.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _type(name: str, value: np.ndarray) -> str:
+    if value.dtype.str not in _TYPES:
+        raise CheckpointError(
+            f"{name} is of type {value.dtype}, which is not saved: weights are kept as float32, "
+            "whatever the precision of the computation"
+        )
+    return _TYPES[value.dtype.str]
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

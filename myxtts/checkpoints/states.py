@@ -1,0 +1,201 @@
+"""Training states: one folder per saved step, checked before it is used.
+
+A state is a folder `step-00000120` with state.safetensors and state.json; `best.json` beside them
+names the best one.
+"""
+
+import hashlib
+import json
+import logging
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from myxtts.checkpoints.files import (
+    CheckpointError,
+    DamagedError,
+    describe,
+    explained,
+    new_folder,
+    present,
+    read_json,
+    read_tensors,
+    remove_folder,
+    write_json,
+    write_json_atomically,
+    write_tensors,
+)
+
+log = logging.getLogger(__name__)
+
+FORMAT_VERSION = 1
+_ARRAYS, _RECORD, _BEST = "state.safetensors", "state.json", "best.json"
+_STATE = re.compile(r"step-(\d{8,})")
+_SET_ASIDE = re.compile(r"\.(step-\d{8,})\.old")
+_DRAFT = re.compile(r"\.step-\d{8,}\.tmp")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedState:
+    """What was saved at a step: arrays by name, and facts as JSON gives them back."""
+
+    step: int
+    arrays: dict[str, np.ndarray]
+    facts: dict[str, Any]
+    path: Path
+
+
+@dataclass(frozen=True)
+class Best:
+    """The step that did best, by which metric, and where it is."""
+
+    step: int
+    metric: str
+    value: float
+    path: Path
+
+
+def save_state(
+    folder: str | Path, step: int, values: Mapping[str, Any], facts: Mapping[str, Any]
+) -> Path:
+    """Save arrays or variables, and facts that JSON can hold, as the state of a step."""
+    folder = Path(folder)
+    _remove_leftovers(folder)
+    target = folder / _name(step)
+    with new_folder(target) as draft:
+        write_tensors(draft / _ARRAYS, values)
+        record = {
+            "format": FORMAT_VERSION,
+            "step": step,
+            **describe(draft / _ARRAYS),
+            "facts": json.loads(json.dumps(facts)),
+        }
+        write_json(draft / _RECORD, {**record, "check": _digest(record)})
+    return target
+
+
+def saved_states(folder: str | Path) -> list[Path]:
+    """The states of a folder, the earliest step first."""
+    entries = _entries(folder)
+    found = {path.name: path for path in entries if _STATE.fullmatch(path.name)}
+    for path in entries:
+        if match := _SET_ASIDE.fullmatch(path.name):
+            found.setdefault(match[1], path)
+    return [path for _, path in sorted(found.items(), key=lambda item: _step(item[0]))]
+
+
+def latest_state(folder: str | Path) -> SavedState | None:
+    """Load the last state that is whole, with a warning for each that is not; None if none is."""
+    paths = saved_states(folder)
+    for path in reversed(paths):
+        try:
+            return load_state(path)
+        except DamagedError as error:
+            log.warning("%s: this checkpoint is left out, and the one before it is tried", error)
+    if paths:
+        raise CheckpointError(
+            f"none of the {len(paths)} checkpoints in {folder} is whole: bring back a copy of one, "
+            "or start over with --reset-training"
+        )
+    return None
+
+
+def load_state(path: str | Path) -> SavedState:
+    """Load a state after checking every byte of it."""
+    path = Path(path)
+    record = read_json(path / _RECORD)
+    version = record.get("format")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise CheckpointError(
+            f"{path} has format {version}, and this version of myxtts reads up to "
+            f"{FORMAT_VERSION}: go on with the myxtts that wrote it, or a later one"
+        )
+    if record.pop("check", None) != _digest(record):
+        raise DamagedError(f"{path / _RECORD} is damaged: it is not what was written")
+    arrays = read_tensors(path / _ARRAYS, record)
+    return SavedState(record["step"], arrays, record["facts"], path)
+
+
+def mark_best(folder: str | Path, step: int, metric: str, value: float) -> None:
+    """Name the state of a step as the best: `prune` keeps it."""
+    folder = Path(folder)
+    if not present(folder / _name(step)).exists():
+        raise CheckpointError(f"{folder} has no checkpoint of step {step} to call the best")
+    record = {"step": int(step), "metric": metric, "value": float(value)}
+    write_json_atomically(folder / _BEST, record)
+
+
+def best_state(folder: str | Path) -> Best | None:
+    """Which state was marked as the best; None if none was, or it is gone."""
+    file = Path(folder) / _BEST
+    if not file.exists():
+        return None
+    record = read_json(file)
+    try:
+        step, metric, value = int(record["step"]), str(record["metric"]), float(record["value"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError(
+            f"{file} is damaged: remove it, and the next validation marks the best anew"
+        ) from error
+    path = present(Path(folder) / _name(step))
+    if not path.exists():
+        log.warning("%s names step %d as the best, whose checkpoint is gone", file, step)
+        return None
+    return Best(step, metric, value, path)
+
+
+def prune(folder: str | Path, keep: int, protect: Iterable[str | Path] = ()) -> list[Path]:
+    """Remove all states but the last `keep`, the best one and those in `protect`."""
+    states = saved_states(folder)
+    best = best_state(folder)
+    kept = {Path(path).resolve() for path in protect}
+    kept |= {path.resolve() for path in states[max(len(states) - keep, 0) :]}
+    kept |= {best.path.resolve()} if best else set()
+    removed = [path for path in states if path.resolve() not in kept]
+    for path in removed:
+        remove_folder(path)
+    return removed
+
+
+def abandon_after(folder: str | Path, step: int) -> list[Path]:
+    """Move states later than a step into `abandoned` beside the folder: none goes on from there."""
+    moved = []
+    for path in saved_states(folder):
+        name = path.name.removeprefix(".").removesuffix(".old")
+        if _step(name) > step:
+            kept = Path(folder).with_name("abandoned") / name
+            remove_folder(kept) if kept.exists() else kept.parent.mkdir(exist_ok=True)
+            moved.append(path.rename(kept))
+            log.warning("%s is later than where the run goes on: it is now %s", path, kept)
+    return moved
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process began, and what it set aside and did replace."""
+    with explained(folder):
+        for path in _entries(folder):
+            match = _SET_ASIDE.fullmatch(path.name)
+            if _DRAFT.fullmatch(path.name) or (match and (folder / match[1]).exists()):
+                shutil.rmtree(path)
+
+
+def _entries(folder: str | Path) -> list[Path]:
+    folder = Path(folder)
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _name(step: int) -> str:
+    return f"step-{step:08d}"
+
+
+def _step(name: str) -> int:
+    return int(name.removeprefix("step-"))
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
