@@ -1,0 +1,1 @@
+"""Networks: tensors in, named tensors out."""

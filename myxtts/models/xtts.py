@@ -1,0 +1,337 @@
+"""The model: text and a reference recording in, mel out; with the alignment that teaches it.
+
+In training it is called with a batch (see `TRAINING_INPUTS`) and returns a dict (see `XTTS.call`).
+For speaking there are `encode_voice` and `synthesize`, compiled once for all shapes.
+"""
+
+import keras
+import tensorflow as tf
+
+from myxtts.config.config import ModelConfig
+from myxtts.models import alignment
+from myxtts.models.audio_encoder import AudioEncoder
+from myxtts.models.decoder import build_decoder, scaled_mel
+from myxtts.models.gst import StyleTokens
+from myxtts.models.layers import sequence_mask, serialisable
+from myxtts.models.prosody import (
+    ProsodyEmbedding,
+    ProsodyPredictor,
+    scaled_energy,
+    scaled_pitch,
+)
+from myxtts.models.text_encoder import TextEncoder
+
+# What a call takes: name, rank and type. Pitch may be missing from a corpus's features: zeros then.
+TRAINING_INPUTS = {
+    "tokens": (2, tf.int32),
+    "text_lengths": (1, tf.int32),
+    "language": (1, tf.int32),
+    "mel": (3, tf.float32),
+    "mel_lengths": (1, tf.int32),
+    "pitch": (2, tf.float32),
+    "energy": (2, tf.float32),
+    "reference": (3, tf.float32),
+    "reference_lengths": (1, tf.int32),
+    "prior_weight": (0, tf.float32),
+}
+# Groups of frames behind the end of speech in which the decoder learns that it has ended.
+TAIL_GROUPS = 4
+# A token lasts at most this many frames at a speaking rate of 1: 3.5 s, longer than any pause.
+LONGEST_TOKEN = 300
+POSITION_FEATURES = 4
+
+
+def build_xtts(
+    config: ModelConfig, n_mels: int, vocab_size: int, num_languages: int, num_speakers: int
+) -> "XTTS":
+    """The model of a configuration, with all of its weights."""
+    settings = {
+        name: getattr(config, name)
+        for name in ModelConfig.__dataclass_fields__
+        if name != "model_size"
+    }
+    model = XTTS(
+        n_mels=n_mels,
+        vocab_size=vocab_size,
+        num_languages=num_languages,
+        num_speakers=num_speakers,
+        name="xtts",
+        **settings,
+    )
+    model.build()
+    return model
+
+
+@serialisable
+class XTTS(keras.Model):
+    """Text encoder, alignment, prosody and decoder, under the voice of a reference."""
+
+    def __init__(
+        self,
+        *,
+        n_mels: int,
+        vocab_size: int,
+        num_languages: int,
+        num_speakers: int,
+        text_encoder_dim: int,
+        text_encoder_conv_layers: int,
+        text_encoder_layers: int,
+        text_encoder_heads: int,
+        decoder_strategy: str,
+        decoder_dim: int,
+        decoder_layers: int,
+        decoder_reduction: int,
+        audio_encoder_dim: int,
+        audio_encoder_layers: int,
+        speaker_embedding_dim: int,
+        use_gst: bool,
+        gst_num_style_tokens: int,
+        gst_style_token_dim: int,
+        gst_style_embedding_dim: int,
+        gst_num_heads: int,
+        dropout: float,
+        **kwargs,
+    ):
+        # The alignment needs its inputs as they are, not rounded to half precision.
+        super().__init__(autocast=False, **kwargs)
+        # Keras's own names (`self`, `__class__`, `kwargs`) are not settings.
+        self.settings = {
+            name: value
+            for name, value in locals().items()
+            if name not in ("self", "kwargs", "__class__")
+        }
+        self.n_mels, self.reduction = n_mels, decoder_reduction
+        self.text_encoder_dim, self.speaker_embedding_dim = text_encoder_dim, speaker_embedding_dim
+        self.audio_encoder = AudioEncoder(
+            audio_encoder_dim,
+            audio_encoder_layers,
+            speaker_embedding_dim,
+            n_mels,
+            name="audio_encoder",
+        )
+        self.style = None
+        if use_gst:
+            self.style = StyleTokens(
+                gst_num_style_tokens,
+                gst_style_token_dim,
+                gst_style_embedding_dim,
+                gst_num_heads,
+                name="style",
+            )
+            self.style_to_voice = keras.layers.Dense(
+                speaker_embedding_dim, dtype="float32", name="style_to_voice"
+            )
+        self.speaker_head = keras.layers.Dense(num_speakers, dtype="float32", name="speaker")
+        self.text_encoder = TextEncoder(
+            vocab_size,
+            num_languages,
+            text_encoder_dim,
+            text_encoder_conv_layers,
+            text_encoder_layers,
+            text_encoder_heads,
+            dropout,
+            name="text_encoder",
+        )
+        self.mu_head = keras.layers.Dense(n_mels, dtype="float32", name="mu")
+        self.prosody = ProsodyPredictor(text_encoder_dim, name="prosody")
+        self.prosody_embedding = ProsodyEmbedding(text_encoder_dim, name="prosody_embedding")
+        self.decoder = build_decoder(
+            decoder_strategy,
+            dim=decoder_dim,
+            num_layers=decoder_layers,
+            reduction=decoder_reduction,
+            n_mels=n_mels,
+            dropout=dropout,
+        )
+
+    def build(self, input_shape=None):
+        text, voice = (None, None, self.text_encoder_dim), (None, self.speaker_embedding_dim)
+        tokens, mask = (None, None), (None, None, 1)
+        self.audio_encoder.build((None, None, self.n_mels), (None,))
+        if self.style:
+            self.style.build(voice)
+            self.style_to_voice.build((None, self.settings["gst_style_embedding_dim"]))
+        self.speaker_head.build(voice)
+        self.text_encoder.build(tokens, mask, (None,), voice)
+        self.mu_head.build(text)
+        self.prosody.build(text, mask, voice)
+        self.prosody_embedding.build(tokens, tokens)
+        frames = (None, None, self.text_encoder_dim + POSITION_FEATURES)
+        self.decoder.build(frames, (None,), voice, (None, None, self.n_mels))
+        self.built = True
+
+    def call(self, inputs, training=False):
+        """The mel of a batch as it would be said along the alignment that fits it best.
+
+        Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder; mu [batch,
+        tokens, mels]; frame_tokens [batch, frames]; durations [batch, tokens]; the predicted
+        log_durations, pitch and energy [batch, tokens] and the true token_pitch and token_energy;
+        voice and heard_voice [batch, voice_dim]; speaker_logits [batch, speakers].
+        """
+        text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
+        mel = tf.cast(inputs["mel"], tf.float32)
+        voice = self.voice_of(inputs["reference"], inputs["reference_lengths"])
+        text, mask = self._encode(
+            inputs["tokens"], text_lengths, inputs["language"], voice, training
+        )
+        mu = self.mu_head(text)
+        frame_tokens = self._align(mu, mel, text_lengths, mel_lengths, inputs["prior_weight"])
+        num_tokens = tf.shape(mu)[1]
+        durations = alignment.durations(frame_tokens, mel_lengths, num_tokens)
+        pitch, energy = self._true_prosody(inputs, frame_tokens, num_tokens)
+        predicted = self.prosody(text, mask, voice, training=training)
+
+        room = self._room(tf.shape(mel)[1])
+        frames = self._frames(text, pitch, energy, durations, room)
+        lengths = mel_lengths + TAIL_GROUPS * self.reduction
+        padded = _followed_by_silence(mel, mel_lengths, room)
+        said = self.decoder(frames, lengths, voice, mel=padded, training=training)
+        return {
+            **said,
+            **predicted,
+            "mu": mu,
+            "frame_tokens": frame_tokens,
+            "durations": durations,
+            "token_pitch": pitch,
+            "token_energy": energy,
+            "voice": voice,
+            "heard_voice": self._heard(said["mel"], mel_lengths, voice),
+            "speaker_logits": self.speaker_head(voice),
+        }
+
+    def voice_of(self, mel, lengths):
+        """The vector [batch, voice_dim] of the voice in natural mels [batch, frames, mels]."""
+        voice = self.audio_encoder(scaled_mel(tf.cast(mel, tf.float32)), lengths)
+        if self.style:
+            voice += self.style_to_voice(self.style(voice)[0])
+        return voice
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, None], tf.float32),
+            tf.TensorSpec([None], tf.int32),
+        ]
+    )
+    def encode_voice(self, mel, lengths):
+        """`voice_of`, compiled."""
+        return self.voice_of(tf.ensure_shape(mel, [None, None, self.n_mels]), lengths)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None, None], tf.float32),
+            tf.TensorSpec([None], tf.float32),
+        ]
+    )
+    def synthesize(self, tokens, text_lengths, language, voice, speaking_rate):
+        """Say tokens: mel [batch, frames, mels], mel_lengths [batch], durations [batch, tokens]."""
+        text, mask = self._encode(tokens, text_lengths, language, voice, False)
+        predicted = self.prosody(text, mask, voice)
+        durations = _whole_durations(predicted["log_durations"], mask[:, :, 0], speaking_rate)
+        spoken = tf.reduce_sum(durations, axis=1)
+        room = self._room(tf.reduce_max(spoken))
+        frames = self._frames(text, predicted["pitch"], predicted["energy"], durations, room)
+        tail = TAIL_GROUPS * self.reduction
+        said = self.decoder.generate(frames, spoken + tail, voice)
+        lengths = _trimmed(said["stop"], spoken, self.reduction)
+        return {"mel": said["mel"], "mel_lengths": lengths, "durations": durations}
+
+    def _encode(self, tokens, text_lengths, language, voice, training):
+        mask = sequence_mask(text_lengths, tf.shape(tokens)[1])[:, :, None]
+        return self.text_encoder(tokens, mask, language, voice, training=training), mask
+
+    def _align(self, mu, mel, text_lengths, mel_lengths, prior_weight):
+        """The token of each frame on the likeliest monotonic path; no gradient passes here."""
+        num_tokens, num_frames = tf.shape(mu)[1], tf.shape(mel)[1]
+        scores = alignment.gaussian_scores(mu, scaled_mel(mel))
+        prior = alignment.diagonal_prior(text_lengths, mel_lengths, num_tokens, num_frames)
+        scores = tf.stop_gradient(scores - prior_weight * prior)
+        return alignment.monotonic_alignment(scores, text_lengths, mel_lengths)
+
+    def _true_prosody(self, inputs, frame_tokens, num_tokens):
+        """Pitch and energy of each token: the means over its voiced, and over all of its frames."""
+        lengths, hertz = inputs["mel_lengths"], inputs["pitch"]
+        means = [
+            alignment.token_means(values, frame_tokens, lengths, num_tokens, where)
+            for values, where in (
+                (scaled_pitch(hertz), hertz > 0),
+                (scaled_energy(inputs["energy"]), tf.ones_like(hertz, tf.bool)),
+            )
+        ]
+        return tuple(means)
+
+    def _heard(self, mel, lengths, voice):
+        """The voice of what was said; among one speaker there is nothing to confuse it with."""
+        return self.voice_of(mel, lengths) if self.settings["num_speakers"] > 1 else voice
+
+    def _room(self, num_frames):
+        """Frames with a tail behind them, in whole groups."""
+        return (-(-num_frames // self.reduction) + TAIL_GROUPS) * self.reduction
+
+    def _frames(self, text, pitch, energy, durations, room):
+        """What each frame has to say [batch, room, dim + 4]: its token, and where it is in it."""
+        said = text + tf.cast(self.prosody_embedding(pitch, energy), text.dtype)
+        path, place = spread(durations, room)
+        return tf.concat(
+            [tf.matmul(tf.cast(path, said.dtype), said), tf.cast(place, said.dtype)], -1
+        )
+
+    def get_config(self):
+        return {**super().get_config(), **dict(self.settings)}
+
+
+def spread(durations: tf.Tensor, room: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The token of each frame, one-hot [batch, room, tokens], and its place in it [batch, room, 4].
+
+    The place is how far the frame is from the token's start and from its end, as shares of it, the
+    token's log-duration, and whether the text has ended: such frames belong to no token.
+    """
+    lengths = tf.cast(durations, tf.float32)
+    ends = tf.cumsum(lengths, axis=1)
+    starts = ends - lengths
+    at = tf.cast(tf.range(room), tf.float32)[None, :, None]
+    inside = (at >= starts[:, None, :]) & (at < ends[:, None, :])
+    path = tf.cast(inside, tf.float32)
+    of_token = tf.stack([starts, tf.maximum(lengths, 1.0)], axis=-1)
+    start, length = tf.unstack(tf.matmul(path, of_token), axis=-1)
+    is_said = tf.reduce_max(path, axis=-1)
+    done = (at[:, :, 0] + 0.5 - start) / tf.maximum(length, 1.0)
+    place = tf.stack([done, 1.0 - done, 0.5 * tf.math.log(tf.maximum(length, 1.0))], axis=-1)
+    has_ended = (1.0 - is_said)[:, :, None]
+    return path, tf.concat([place * is_said[:, :, None], has_ended], axis=-1)
+
+
+def _whole_durations(log_durations, mask, speaking_rate):
+    """Frames per token: at least one each, since every token has had one in training.
+
+    Ends are rounded, not lengths, so that what one token loses its neighbour gains.
+    """
+    frames = tf.exp(tf.minimum(log_durations, tf.math.log(float(LONGEST_TOKEN)))) * mask
+    ends = tf.round(tf.cumsum(frames / speaking_rate[:, None], axis=1))
+    whole = ends - tf.pad(ends[:, :-1], [[0, 0], [1, 0]])
+    return tf.cast(tf.maximum(whole, 1.0) * mask, tf.int32)
+
+
+def _trimmed(stop, spoken, reduction):
+    """Lengths [batch] up to where the stop head hears the end, within a tail of the text's end."""
+    groups = tf.shape(stop)[1]
+    at = tf.range(groups)[None, :]
+    last = -(-spoken // reduction)
+    # Only the last groups of the text and its tail may be the end: a stop in mid-sentence is not.
+    candidate = (at >= last[:, None] - TAIL_GROUPS) & (at <= last[:, None] + TAIL_GROUPS)
+    is_end = candidate & (stop > 0.0)
+    first = tf.reduce_min(tf.where(is_end, at, groups), axis=1)
+    ends = tf.where(first < groups, (first + 1) * reduction, spoken)
+    return tf.maximum(tf.minimum(ends, spoken + TAIL_GROUPS * reduction), 1)
+
+
+def _followed_by_silence(mel, lengths, room):
+    """Mels [batch, room, mels] with silence, instead of zeros, behind their ends."""
+    mask = sequence_mask(lengths, room)[:, :, None]
+    mel = tf.pad(mel, [[0, 0], [0, room - tf.shape(mel)[1]], [0, 0]])
+    return mel * mask + (1.0 - mask) * SILENCE
+
+
+SILENCE = -11.5129  # ln(1e-5), the floor of a log-mel
