@@ -123,7 +123,7 @@ def _analyse(samples: np.ndarray, spec: AudioSpec, energy: np.ndarray | None) ->
         return mel
     padded = np.pad(np.asarray(samples, np.float32), edge_padding(spec), mode="reflect")
     frames = np.lib.stride_tricks.sliding_window_view(padded, spec.n_fft)[:: spec.hop_length]
-    window, filters = _window(spec), _transposed_filters(spec)
+    window, filters = hann_window(spec), _transposed_filters(spec)
     windowed = np.empty((_BLOCK_FRAMES, spec.n_fft), np.float32)
     magnitude = np.empty((_BLOCK_FRAMES, len(filters)), np.float32)
     for start in range(0, count, _BLOCK_FRAMES):
@@ -159,7 +159,7 @@ def _windowed_frames_tf(samples, spec: AudioSpec, lengths):
     lengths = tf.cast(lengths, tf.int32)
     padded = reflect_tf(samples, lengths, edge_padding(spec))
     frames = tf.signal.frame(padded, spec.n_fft, spec.hop_length)
-    return frames * _window(spec), num_frames_tf(lengths, spec)
+    return frames * hann_window(spec), num_frames_tf(lengths, spec)
 
 
 def _log_mel_of_frames_tf(frames, counts, spec: AudioSpec):
@@ -173,7 +173,7 @@ def _log_mel_of_frames_tf(frames, counts, spec: AudioSpec):
 
 
 @lru_cache(maxsize=8)
-def _window(spec: AudioSpec) -> np.ndarray:
+def hann_window(spec: AudioSpec) -> np.ndarray:
     """Return the periodic Hann window, centred in `n_fft` samples where it is shorter."""
     phase = 2.0 * np.pi * np.arange(spec.win_length) / spec.win_length
     missing = spec.n_fft - spec.win_length
