@@ -1,4 +1,4 @@
-"""Old name of `myxtts config create` (--mode create-config), and of `create_default_config`."""
+"""Old name of `myxtts train`, `synthesize` and `config create`, and of `create_default_config`."""
 
 import sys
 

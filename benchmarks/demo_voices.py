@@ -8,29 +8,26 @@ moonshine-voice 0.0.68, which needs no network.
 """
 
 import argparse
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import jiwer
 import soundfile
-import soxr
-from moonshine_voice import ModelArch, Transcriber, get_model_path
 
 from myxtts.data.demo import VOICES, DemoVoice, plan_jobs, speak_jobs
 from myxtts.data.demo_sentences import held_out_sentences
+from myxtts.evaluation.asr import Moonshine, error_rates
 
 
 def main() -> None:
     arguments = _parse()
     sentences = held_out_sentences("en", arguments.sentences, arguments.seed)
-    transcriber = Transcriber(str(get_model_path("tiny-en")), ModelArch.TINY)
-    print(f"{len(sentences)} sentences, moonshine tiny-en")
+    recogniser = Moonshine()
+    print(f"{len(sentences)} sentences, {recogniser.name}")
     print("| variant | rate | pitch | seconds a sentence | WER | CER |")
     print("|---|---|---|---|---|---|", flush=True)
     for voice in arguments.voices:
-        print(_row(voice, sentences, transcriber), flush=True)
+        print(_row(voice, sentences, recogniser), flush=True)
 
 
 def _parse() -> argparse.Namespace:
@@ -46,30 +43,17 @@ def _voice(text: str) -> DemoVoice:
     return DemoVoice(variant, int(rate), *map(int, pitch))
 
 
-def _row(voice: DemoVoice, sentences: Sequence[str], transcriber: Transcriber) -> str:
+def _row(voice: DemoVoice, sentences: Sequence[str], recogniser: Moonshine) -> str:
     with tempfile.TemporaryDirectory() as folder:
         speak_jobs(plan_jobs("en", [voice], sentences), Path(folder))
         paths = sorted(Path(folder).glob("*.wav"))
-        heard = [normalise(transcribe(path, transcriber)) for path in paths]
-        seconds = sum(soundfile.info(path).duration for path in paths) / len(paths)
-    said = [normalise(sentence) for sentence in sentences]
+        recordings = [soundfile.read(path, dtype="float32") for path in paths]
+    rates = error_rates(sentences, recogniser.transcribe_many(recordings))
+    seconds = sum(len(samples) / rate for samples, rate in recordings) / len(recordings)
     return (
         f"| {voice.variant} | {voice.rate} | {voice.pitch} | {seconds:.2f} "
-        f"| {jiwer.wer(said, heard):.3f} | {jiwer.cer(said, heard):.3f} |"
+        f"| {rates.wer:.3f} | {rates.cer:.3f} |"
     )
-
-
-def transcribe(path: Path, transcriber: Transcriber) -> str:
-    """Return what the recogniser hears in a recording."""
-    samples, rate = soundfile.read(path, dtype="float32")
-    samples = soxr.resample(samples, rate, 16000)
-    transcript = transcriber.transcribe_without_streaming(samples.tolist(), 16000)
-    return " ".join(line.text for line in transcript.lines)
-
-
-def normalise(text: str) -> str:
-    """Return the words alone: lower case, without punctuation."""
-    return " ".join(re.sub(r"[^a-z ]", "", text.lower().replace("-", " ")).split())
 
 
 if __name__ == "__main__":

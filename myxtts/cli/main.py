@@ -5,7 +5,18 @@ import sys
 from collections.abc import Sequence
 
 from myxtts import __version__
-from myxtts.cli import bench, cache, config, data, download, prepare, terminal
+from myxtts.cli import (
+    bench,
+    cache,
+    config,
+    data,
+    demo,
+    download,
+    prepare,
+    synthesize,
+    terminal,
+    train,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,12 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs; each stores the function to run as `run`."""
-    about = "Voice-cloning text-to-speech: from recordings to batches that never stall a step."
+    about = "Voice-cloning text-to-speech: from recordings to a voice, with no step left waiting."
     parser = argparse.ArgumentParser(prog="myxtts", description=about, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"myxtts {__version__}")
     terminal.add_verbose(parser)
     verbs = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (data, download, prepare, cache, bench, config):
+    for module in (demo, data, download, prepare, train, synthesize, cache, bench, config):
         module.add(verbs)
     return parser
 

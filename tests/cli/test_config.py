@@ -59,7 +59,7 @@ def test_create_keeps_the_file_that_was_there(myxtts, tmp_path):
     [
         (("--batch-size", "many"), "data.batch_size must be a whole number, got 'many'"),
         (("--batch-size", "0"), "data.batch_size must be at least 1"),
-        (("--preprocessing-mode", "fast"), "invalid choice: 'fast'"),
+        (("--preprocessing-mode", "fast"), "must be one of auto, precompute, runtime; got 'fast'"),
         (("--no-such-flag",), "unrecognized arguments: --no-such-flag"),
         (("--batch", "3"), "unrecognized arguments: --batch 3"),
         (("--config", "absent.yaml"), "there is no settings file absent.yaml"),

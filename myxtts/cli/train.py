@@ -1,0 +1,81 @@
+"""`myxtts train`: from a corpus to a voice; it goes on where it was stopped."""
+
+import argparse
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from myxtts.cli.progress import progress
+from myxtts.cli.settings import add_settings, corpus_config
+from myxtts.cli.terminal import INTERRUPTED, add_command, add_verbose, import_tensorflow
+from myxtts.cli.terminal import run as run_command
+from myxtts.config.config import XTTSConfig
+
+
+def add(verbs: argparse._SubParsersAction) -> None:
+    about = "train a voice on a corpus, going on from its last checkpoint if there is one"
+    parser = add_command(verbs, "train", about, run)
+    add_arguments(parser)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Every setting, and what to do about an earlier run in the same folder."""
+    add_resuming(parser)
+    add_settings(parser)
+    parser.usage = "%(prog)s [--resume | --reset-training] [settings]"
+
+
+def add_resuming(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say what becomes of an earlier run."""
+    earlier = parser.add_argument_group("an earlier run").add_mutually_exclusive_group()
+    about = "fail where there is nothing to go on from"
+    earlier.add_argument("--resume", action="store_true", help=about)
+    about = "go on from this checkpoint, a folder called step-..."
+    earlier.add_argument("--resume-from", metavar="FOLDER", type=Path, help=about)
+    about = "start over, and keep the old run beside the new one"
+    earlier.add_argument("--reset-training", action="store_true", help=about)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The program `train_main.py`."""
+    parser = argparse.ArgumentParser("train_main.py", description=__doc__, allow_abbrev=False)
+    add_arguments(parser)
+    add_verbose(parser)
+    return run_command(run, parser.parse_args(argv))
+
+
+def build_config(args: argparse.Namespace) -> XTTSConfig:
+    """The configuration that the arguments of `train_main.py` settle."""
+    return corpus_config(args)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
+    config = build_config(args)
+    import_tensorflow()
+    logging.getLogger("myxtts").setLevel(logging.INFO)
+    reason = train(config, resume_choice(args))
+    folder = config.training.checkpoint_dir
+    if reason.startswith("SIG"):
+        print(f"stopped by {reason}: saved in {folder}; run the same command to go on")
+        return INTERRUPTED
+    print(f"the voice is in {folder}; speak with it:")
+    print(f"  myxtts synthesize --voice {folder} --text 'Hello.' -o hello.wav")
+    return 0
+
+
+def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:
+    """Open the corpus with a progress bar, train, and say why it ended."""
+    from myxtts.training.trainer import XTTSTrainer
+
+    trainer = XTTSTrainer(config, resume=resume)
+    with progress("preparing") as report:
+        datasets = trainer.prepare_datasets(report)
+    return trainer.train(*datasets)
+
+
+def resume_choice(args: argparse.Namespace) -> bool | Path | None:
+    """What the flags say of an earlier run, as XTTSTrainer takes it."""
+    if args.reset_training:
+        return False
+    return args.resume_from or args.resume or None

@@ -1,0 +1,79 @@
+"""Where a model finds the sounds of a text in recordings that it was not trained on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from myxtts.checkpoints import Voice
+
+BATCH = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """Tokens [tokens] of a text, the token of each frame [frames] of its recording, and how many
+    frames [tokens] the model would give each token by itself."""
+
+    tokens: np.ndarray
+    frame_tokens: np.ndarray
+    durations: np.ndarray
+
+    @property
+    def aligned_durations(self) -> np.ndarray:
+        """How many frames [tokens] of the recording each token has."""
+        return np.bincount(self.frame_tokens, minlength=len(self.tokens))
+
+
+def align(
+    voice: "Voice", mels: Sequence[np.ndarray], texts: Sequence[str], language: str
+) -> list[Alignment]:
+    """Align recordings, as mels [frames, mels], with what they say, each in its own voice."""
+    tokens = voice.tokenizer.encode_batch(texts, language)
+    number = voice.languages.index(language)
+    return [
+        alignment
+        for start in range(0, len(mels), BATCH)
+        for alignment in _align_batch(
+            voice.model, mels[start : start + BATCH], tokens[start : start + BATCH], number
+        )
+    ]
+
+
+def _align_batch(
+    model, mels: Sequence[np.ndarray], tokens: Sequence[np.ndarray], language: int
+) -> Iterator[Alignment]:
+    import tensorflow as tf
+
+    mel = _padded(mels, np.float32)
+    mel_lengths = np.array([len(one) for one in mels], np.int32)
+    # Pitch and energy only reach the decoder, whose mel is of no concern here.
+    unused = np.zeros(mel.shape[:2], np.float32)
+    inputs = {
+        "tokens": _padded(tokens, np.int32),
+        "text_lengths": np.array([len(one) for one in tokens], np.int32),
+        "language": np.full(len(tokens), language, np.int32),
+        "mel": mel,
+        "mel_lengths": mel_lengths,
+        "pitch": unused,
+        "energy": unused,
+        "reference": mel,
+        "reference_lengths": mel_lengths,
+        "prior_weight": np.float32(0),
+    }
+    outputs = model({name: tf.convert_to_tensor(value) for name, value in inputs.items()})
+    found = zip(tokens, mel_lengths, outputs["frame_tokens"], outputs["log_durations"], strict=True)
+    for own, frames, frame_tokens, log_durations in found:
+        durations = np.exp(log_durations.numpy()[: len(own)])
+        yield Alignment(own, frame_tokens.numpy()[:frames], durations)
+
+
+def _padded(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    """Put rows [length, ...] into one array, with zeros behind their ends."""
+    shape = (len(rows), max(map(len, rows)), *rows[0].shape[1:])
+    padded = np.zeros(shape, dtype)
+    for row, target in zip(rows, padded, strict=True):
+        target[: len(row)] = row
+    return padded

@@ -1,0 +1,57 @@
+"""What a run wrote down while it learned: the mel loss of its steps and of its validations."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from myxtts.errors import UserError
+
+Point = tuple[int, float]  # step, value
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Points of the learning curve, what predicting the mean mel scores, and the share of time
+    that steps waited for their batch."""
+
+    mel_loss: tuple[Point, ...]
+    val_mel_loss: tuple[Point, ...]
+    mean_mel_loss: float | None
+    waiting: float | None
+
+    @property
+    def steps(self) -> int:
+        """The last step that was written down."""
+        return max((step for step, _ in self.mel_loss + self.val_mel_loss), default=0)
+
+
+def read_history(path: Path) -> History:
+    """Read `history.jsonl`: an object per line, with `step` and metrics or `val/` metrics."""
+    entries = _entries(Path(path))
+    names = ("mel_loss", "val/mel_loss", "val/mean_mel_loss")
+    mel_loss, val_mel_loss, mean = (_points(entries, name) for name in names)
+    return History(mel_loss, val_mel_loss, mean[-1][1] if mean else None, _waiting(entries))
+
+
+def _entries(path: Path) -> list[dict]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise UserError(f"there is no {path}: this run has written no history yet") from error
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise UserError(f"{path} is not a history of a run: {error}") from error
+
+
+def _points(entries: Sequence[dict], name: str) -> tuple[Point, ...]:
+    # JSON has null where a value was not finite.
+    return tuple((one["step"], one[name]) for one in entries if one.get(name) is not None)
+
+
+def _waiting(entries: Sequence[dict]) -> float | None:
+    timed = [one for one in entries if "data_ms" in one and "compute_ms" in one]
+    waited = sum(one["data_ms"] for one in timed)
+    total = waited + sum(one["compute_ms"] for one in timed)
+    return waited / total if total else None

@@ -1,0 +1,1 @@
+"""From a voice directory and text to speech."""

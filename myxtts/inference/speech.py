@@ -1,0 +1,83 @@
+"""Speech as it is heard: a vocoder's samples at a level fit for listening."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from myxtts.audio.cleanup import loudness
+from myxtts.audio.griffin_lim import griffin_lim
+from myxtts.config.audio_spec import AudioSpec
+from myxtts.inference.errors import check_known
+
+logger = logging.getLogger(__name__)
+
+# (log-mel [frames, mels], spec, seed) -> samples [frames * hop_length]
+Vocoder = Callable[[np.ndarray, AudioSpec, int], np.ndarray]
+VOCODERS: dict[str, Vocoder] = {"griffin_lim": griffin_lim}
+
+LOUDNESS_LUFS = -23.0
+PEAK_LIMIT = 10.0 ** (-1.0 / 20.0)
+_FADE_SECONDS = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Samples [samples] at a level fit for listening, their log-mel [frames, mels], and the text.
+
+    There are hop_length samples to a frame; pauses are frames at the floor of the log-mel.
+    """
+
+    samples: np.ndarray
+    sample_rate: int
+    mel: np.ndarray
+    sentences: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        return len(self.samples) / self.sample_rate
+
+
+def choose_vocoder(name: str) -> Vocoder:
+    """Return the vocoder of that name, or say which ones there are."""
+    return VOCODERS[check_known(name, tuple(VOCODERS), "vocoder")]
+
+
+def join_speech(parts: Sequence[Speech]) -> Speech:
+    """Put pieces of speech one after another."""
+    return Speech(
+        np.concatenate([part.samples for part in parts]),
+        parts[0].sample_rate,
+        np.concatenate([part.mel for part in parts]),
+        tuple(sentence for part in parts for sentence in part.sentences),
+    )
+
+
+def followed_by_pause(speech: Speech, seconds: float, spec: AudioSpec) -> Speech:
+    """Add silence of about so many seconds, in whole frames."""
+    frames = round(seconds * spec.sample_rate / spec.hop_length)
+    samples = np.pad(speech.samples, (0, frames * spec.hop_length))
+    floor = np.float32(np.log(spec.floor))
+    mel = np.pad(speech.mel, ((0, frames), (0, 0)), constant_values=floor)
+    return Speech(samples, speech.sample_rate, mel, speech.sentences)
+
+
+def set_level(samples: np.ndarray, sample_rate: int) -> np.ndarray:
+    """Scale speech to -23 LUFS, or as near as a peak of -1 dBFS allows; silence stays as it is."""
+    measured = loudness(samples, sample_rate)
+    if measured == -np.inf:
+        logger.warning("a sentence came out silent (below -70 LUFS)")
+        return samples
+    gain = min(10.0 ** ((LOUDNESS_LUFS - measured) / 20.0), PEAK_LIMIT / np.abs(samples).max())
+    return samples * np.float32(gain)
+
+
+def fade_ends(samples: np.ndarray, sample_rate: int) -> np.ndarray:
+    """Fade in and out within some milliseconds, as a step between speech and silence clicks."""
+    count = min(round(_FADE_SECONDS * sample_rate), len(samples) // 2)
+    ramp = np.arange(count, dtype=np.float32) / max(count, 1)
+    faded = samples.copy()
+    faded[:count] *= ramp
+    faded[len(faded) - count :] *= ramp[::-1]
+    return faded

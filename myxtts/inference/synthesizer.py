@@ -1,0 +1,188 @@
+"""A voice that speaks: text of any length becomes samples, sentence by sentence or in batches."""
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from myxtts.inference.errors import SynthesisError
+from myxtts.inference.manner import Delivery, Manner, find_language, look_up
+from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
+from myxtts.inference.speech import (
+    Speech,
+    choose_vocoder,
+    fade_ends,
+    followed_by_pause,
+    join_speech,
+    set_level,
+)
+from myxtts.monitoring.cores import available_cores
+
+if TYPE_CHECKING:
+    from myxtts.checkpoints import Voice
+
+PAUSE_SECONDS = {CLAUSE: 0.1, SENTENCE: 0.25, PARAGRAPH: 0.6}
+BATCH_SENTENCES = 16
+
+# Readers say 14 to 17 letters a second: a piece is no longer than the recordings trained on.
+_LETTERS_PER_SECOND = 14.0
+# A letter of Chinese, Japanese or Korean is a syllable or more.
+_LETTERS_PER_WIDE_LETTER = 3
+# The slowest reading takes .15 s a token. A pause adds half a second to one, a recording's edges a
+# second to each end: what exceeds this by far is a drone.
+_MAX_TOKEN_SECONDS, _MAX_EDGE_SECONDS = 0.5, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A piece of text with its tokens, and how long to pause after it."""
+
+    text: str
+    tokens: np.ndarray
+    pause_seconds: float
+
+
+class Synthesizer:
+    """Speaks with one voice. A sentence sounds the same whatever stands around it.
+
+    What follows a text are the fields of `Manner`: language, speaker, reference, speaking_rate and
+    seed.
+    """
+
+    def __init__(self, voice: "Voice", vocoder: str = "griffin_lim"):
+        self.voice = voice
+        self.spec = voice.config.data.audio_spec
+        self._vocode = choose_vocoder(vocoder)
+
+    def warm_up(self) -> None:
+        """Let the model compile, so that the first sentence takes no longer than the others."""
+        nobody = np.zeros((1, self.voice.config.model.speaker_embedding_dim), np.float32)
+        one, zero = np.ones(1, np.int32), np.zeros(1, np.int32)
+        self.voice.model.synthesize(one[None], one, zero, nobody, np.ones(1, np.float32))
+
+    def speak(self, text: str, **manner) -> Speech:
+        """Say a text."""
+        return join_speech(list(self.stream(text, **manner)))
+
+    def stream(self, text: str, **manner) -> Iterator[Speech]:
+        """Say a text sentence by sentence; put together, it is what `speak` returns."""
+        delivery = look_up(Manner(**manner), self.voice)
+        lines = self._lines(text, delivery)
+        return (self._say([line], delivery)[0] for line in lines)
+
+    def speak_many(
+        self,
+        texts: Sequence[str],
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        **manner,
+    ) -> list[Speech]:
+        """Say many texts, several sentences at a time; `progress` is told how many of how many.
+
+        It is what `speak` says of each, but for rounding in the model, whose batches differ.
+        """
+        delivery = look_up(Manner(**manner), self.voice)
+        plans = [self._lines(text, delivery) for text in texts]
+        spoken = self._say_all([line for lines in plans for line in lines], delivery, progress)
+        following = iter(spoken)
+        return [join_speech([next(following) for _ in lines]) for lines in plans]
+
+    def nothing_to_say(self, texts: Sequence[str], language: str | None = None) -> list[int]:
+        """Return the indices of texts that have no sound in a language, or in the voice's first."""
+        code = find_language(language, self.voice)
+        encoded = self.voice.tokenizer.encode_batch(texts, code)
+        return [index for index, tokens in enumerate(encoded) if not len(tokens)]
+
+    def _lines(self, text: str, delivery: Delivery) -> list[_Line]:
+        """Cut a text into lines without what has no sound; if that leaves none, it is an error."""
+        tokenizer, language = self.voice.tokenizer, delivery.language
+        encode = cache(lambda part: tokenizer.encode_batch([part], language)[0])
+        most_letters, most_tokens = self._limits()
+
+        def fits(part: str) -> bool:
+            return num_letters(part) <= most_letters and len(encode(part)) <= most_tokens
+
+        pieces = [piece for piece in cut_text(text, language, fits) if len(encode(piece.text))]
+        if not pieces:
+            tokenizer.encode(text, language)  # says why there is nothing to say
+        pauses = [PAUSE_SECONDS[piece.ends] / delivery.speaking_rate for piece in pieces[:-1]]
+        return [
+            _Line(piece.text, encode(piece.text), pause)
+            for piece, pause in zip(pieces, [*pauses, 0.0], strict=True)
+        ]
+
+    def _limits(self) -> tuple[float, int]:
+        """Return how many letters and how many tokens a piece may have."""
+        data = self.voice.config.data
+        seconds = data.max_mel_frames * data.hop_length / data.sample_rate
+        return seconds * _LETTERS_PER_SECOND, data.max_text_length
+
+    def _say_all(self, lines: Sequence[_Line], delivery: Delivery, progress) -> list[Speech]:
+        """Say lines in batches of about one length, which pads little, and vocode on all cores."""
+        order = sorted(range(len(lines)), key=lambda index: len(lines[index].tokens))
+        spoken: dict[int, Speech] = {}
+        with ThreadPoolExecutor(available_cores()) as pool:
+            for start in range(0, len(order), BATCH_SENTENCES):
+                batch = order[start : start + BATCH_SENTENCES]
+                said = self._say([lines[index] for index in batch], delivery, pool.map)
+                spoken.update(zip(batch, said, strict=True))
+                progress(len(spoken), len(lines))
+        return [spoken[index] for index in range(len(lines))]
+
+    def _say(self, lines: Sequence[_Line], delivery: Delivery, map=map) -> list[Speech]:
+        """Say lines in one batch, each with the pause after it."""
+        mels = self._mels(lines, delivery)
+        samples = map(lambda mel: self._samples(mel, delivery.seed), mels)
+        rate = self.spec.sample_rate
+        return [
+            followed_by_pause(Speech(heard, rate, mel, (line.text,)), line.pause_seconds, self.spec)
+            for line, mel, heard in zip(lines, mels, samples, strict=True)
+        ]
+
+    def _samples(self, mel: np.ndarray, seed: int) -> np.ndarray:
+        samples = self._vocode(mel, self.spec, seed)
+        return set_level(fade_ends(samples, self.spec.sample_rate), self.spec.sample_rate)
+
+    def _mels(self, lines: Sequence[_Line], delivery: Delivery) -> list[np.ndarray]:
+        """Run the model on a padded batch and return log-mels without their padding."""
+        count = len(lines)
+        lengths = np.array([len(line.tokens) for line in lines], np.int32)
+        tokens = np.zeros((count, lengths.max()), np.int32)
+        for row, line in zip(tokens, lines, strict=True):
+            row[: len(line.tokens)] = line.tokens
+        out = self.voice.model.synthesize(
+            tokens,
+            lengths,
+            np.full(count, delivery.language_index, np.int32),
+            np.tile(delivery.voice, (count, 1)),
+            np.full(count, delivery.speaking_rate, np.float32),
+        )
+        padded = zip(np.asarray(out["mel"]), np.asarray(out["mel_lengths"]), strict=True)
+        mels = [mel[:length] for mel, length in padded]
+        for mel, line in zip(mels, lines, strict=True):
+            self._check(mel, line, delivery.speaking_rate)
+        return mels
+
+    def _check(self, mel: np.ndarray, line: _Line, rate: float) -> None:
+        """Raise where a line came out empty, endless or not a number."""
+        seconds = len(mel) * self.spec.hop_length / self.spec.sample_rate
+        most = (_MAX_EDGE_SECONDS + _MAX_TOKEN_SECONDS * len(line.tokens)) / rate
+        advice = "train the voice for longer, or take another checkpoint"
+        if len(mel) == 0:
+            raise SynthesisError(f"the voice says nothing for {line.text!r}: {advice}")
+        if seconds > most:
+            raise SynthesisError(
+                f"the voice takes {seconds:.1f} s for {line.text!r}, where {most:.1f} s are more "
+                f"than enough: {advice}"
+            )
+        if not np.isfinite(mel).all():
+            raise SynthesisError(f"the voice gives no numbers (NaN) for {line.text!r}: {advice}")
+
+
+def num_letters(text: str) -> int:
+    """Count letters by how long they take to say, in those of an alphabet."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide * (_LETTERS_PER_WIDE_LETTER - 1)

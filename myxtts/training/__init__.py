@@ -1,0 +1,1 @@
+"""Losses, steps, the loop and its hooks: from batches to a voice."""

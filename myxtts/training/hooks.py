@@ -1,0 +1,210 @@
+"""What happens beside the steps: loss components, the history, timing, and a stop at NaN."""
+
+import json
+import logging
+import math
+import os
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from myxtts.errors import UserError
+from myxtts.monitoring.verdict import performance_report
+from myxtts.training.loop import Hook, StepRecord
+
+log = logging.getLogger(__name__)
+
+WEIGHTED = "weighted/"
+# Shown first, in this order; the other terms follow as they come.
+LEADING = ("mel_loss", "stop_loss", "voice_similarity_loss")
+
+
+class LogHook(Hook):
+    """Logs the loss weights at the start, and each epoch's mean losses, raw and weighted."""
+
+    def __init__(self, weights: Mapping[str, float]):
+        self.weights = dict(weights)
+        self._means = Means()
+
+    def start(self, step: int) -> None:
+        log.info("Loss weights: %s", _listed(self.weights))
+        self._means = Means()
+
+    def after_step(self, record: StepRecord) -> None:
+        self._means.add(record.metrics)
+
+    def after_epoch(self, epoch: int, step: int) -> None:
+        means, self._means = self._means.values(), Means()
+        raw = {name: value for name, value in means.items() if name.endswith("_loss")}
+        weighted = {
+            name.removeprefix(WEIGHTED): raw.pop(name)
+            for name in list(raw)
+            if name.startswith(WEIGHTED)
+        }
+        if raw:
+            log.info("Train loss components: %s", _listed(raw))
+        if weighted:
+            total = f", loss={means['loss']:.4g}" if "loss" in means else ""
+            log.info("Train loss components, weighted: %s%s", _listed(weighted), total)
+
+
+class Means:
+    """The running mean of each metric over the steps that had it."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+    def values(self) -> dict[str, float]:
+        return {name: total / self._counts[name] for name, total in self._sums.items()}
+
+
+class HistoryHook(Hook):
+    """Appends a line of JSON per interval to `history.jsonl`, which restarts keep consistent.
+
+    The values are those of the step itself: means over an interval would depend on restarts.
+    """
+
+    def __init__(self, folder: Path, log_interval: int):
+        self.path = Path(folder) / "history.jsonl"
+        self.log_interval = log_interval
+
+    def start(self, step: int) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.exists():
+            forget_after(self.path, step)
+
+    def after_step(self, record: StepRecord) -> None:
+        if record.step % self.log_interval == 0:
+            times = {"data_ms": record.data_ms, "compute_ms": record.compute_ms}
+            self._append({"step": record.step, "epoch": record.epoch, **record.metrics, **times})
+
+    def record_validation(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Append what a validation after `step` measured."""
+        self._append({"step": step, **{f"val/{name}": v for name, v in metrics.items()}})
+
+    def _append(self, values: Mapping[str, float]) -> None:
+        # Opened anew each time: whole lines reach the file even if the process is killed.
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({name: _json_value(v) for name, v in values.items()}) + "\n")
+
+
+def forget_after(path: Path, step: int) -> None:
+    """Drop the lines of a history that are later than `step`, and a last one that is torn."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+    kept = [line for n, line in enumerate(lines, 1) if _step_of(line, path, n) <= step]
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text("".join(kept), encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class TrainingDiverged(UserError):
+    """A metric is not finite: training on would only spread it."""
+
+
+class NonFiniteHook(Hook):
+    """Stops the run at a metric that is not finite, naming terms, utterances and a way back.
+
+    `ids_of` gives the ids of a batch's positions, `last_checkpoint` the newest good checkpoint or
+    None. With float16 a step may overflow and be skipped by the loss scaling: `ignored` then names
+    the metrics for which that is no news, such as the gradient norm.
+    """
+
+    def __init__(
+        self,
+        ids_of: Callable[[np.ndarray], Sequence[str]],
+        last_checkpoint: Callable[[], Path | None],
+        ignored: Collection[str] = (),
+    ):
+        self.ids_of, self.last_checkpoint, self.ignored = ids_of, last_checkpoint, set(ignored)
+
+    def after_step(self, record: StepRecord) -> None:
+        bad = {
+            name: value
+            for name, value in record.metrics.items()
+            if name not in self.ignored and not math.isfinite(value)
+        }
+        if bad:
+            raise TrainingDiverged(self._describe(record, bad))
+
+    def _describe(self, record: StepRecord, bad: dict[str, float]) -> str:
+        # A weighted term says nothing that its raw one does not.
+        told = {n: v for n, v in bad.items() if n.removeprefix(WEIGHTED) not in bad.keys() - {n}}
+        checkpoint = self.last_checkpoint()
+        back = f"the last good checkpoint is {checkpoint}" if checkpoint else "no checkpoint yet"
+        return (
+            f"training diverged at step {record.step} (epoch {record.epoch + 1}, batch "
+            f"{record.number + 1}): {_listed(told)}; the batch's utterances: "
+            f"{', '.join(self.ids_of(record.index))}; {back}. Look at these recordings and "
+            "texts, and go on with a lower --learning-rate"
+        )
+
+
+class PerformanceHook(Hook):
+    """Keeps the times of all steps, and reports every few epochs and at the end.
+
+    The first step stands apart, for it compiles and fills the pipeline.
+    """
+
+    def __init__(self, epochs_per_report: int = 10):
+        self.epochs_per_report = epochs_per_report
+        self.first: StepRecord | None = None
+        self.data_ms, self.compute_ms = array("d"), array("d")
+        self._epochs = self._reported = 0
+
+    def after_step(self, record: StepRecord) -> None:
+        if self.first is None:
+            self.first = record
+            return
+        self.data_ms.append(record.data_ms)
+        self.compute_ms.append(record.compute_ms)
+
+    def after_epoch(self, epoch: int, step: int) -> None:
+        self._epochs += 1
+        if self._epochs % self.epochs_per_report == 0:
+            self._report()
+
+    def finish(self, step: int, reason: str) -> None:
+        if len(self.data_ms) > self._reported:
+            self._report()
+
+    def _report(self) -> None:
+        if not self.data_ms:
+            return
+        self._reported = len(self.data_ms)
+        first = f"data {self.first.data_ms:.1f} ms, compute {self.first.compute_ms:.1f} ms"
+        report = performance_report(self.data_ms, self.compute_ms)
+        log.info("%s\n  The first step, which is not among them: %s", report, first)
+
+
+def _listed(values: Mapping[str, float]) -> str:
+    names = [*(name for name in LEADING if name in values), *values]
+    return ", ".join(f"{name}={values[name]:.4g}" for name in dict.fromkeys(names))
+
+
+def _step_of(line: str, path: Path, number: int) -> int:
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path}, line {number}, is no entry of a history: {line.strip()[:80]!r}; "
+            "mend that line or move the file away"
+        ) from error
+
+
+def _json_value(value: float) -> Any:
+    """JSON has no word for NaN and infinity."""
+    return value if math.isfinite(value) else None

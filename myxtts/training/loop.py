@@ -1,0 +1,203 @@
+"""The training loop: it decides when; a step computes, and hooks log, validate, save and stop."""
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from myxtts.errors import UserError
+from myxtts.training.steps import CompiledStep
+
+FINISHED = "finished"
+
+Items = Iterable[tuple[int, int, dict[str, tf.Tensor]]]
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What one step did; step 1 is the first."""
+
+    step: int
+    epoch: int
+    number: int  # of the batch in its epoch
+    metrics: dict[str, float]
+    index: np.ndarray  # the positions of the batch's utterances
+    data_ms: float
+    compute_ms: float
+
+
+class Hook:
+    """Something that happens beside the steps; each method does nothing unless overridden."""
+
+    def start(self, step: int) -> None:
+        """Before the first step; `step` are done already, which is 0 in a new run."""
+
+    def is_due(self, step: int) -> bool:
+        """Whether `after_step` needs the model as this very step left it.
+
+        Metrics are fetched one step late, so as not to hold the device up; where any hook is due,
+        the loop waits for the step and delivers it at once.
+        """
+        return False
+
+    def after_step(self, record: StepRecord) -> None:
+        """After every step."""
+
+    def after_epoch(self, epoch: int, step: int) -> None:
+        """After the last step of an epoch."""
+
+    def record_validation(self, step: int, metrics: dict[str, float]) -> None:
+        """After a validation."""
+
+    def finish(self, step: int, reason: str) -> None:
+        """After the last step, however the run ends."""
+
+
+class OutOfMemory(UserError):
+    """A batch did not fit."""
+
+
+@dataclass
+class Interruption:
+    """Set by a signal, read by the loop: why the run is to end after the present step."""
+
+    reason: str = ""
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Turn the first SIGINT or SIGTERM into a request; a second one interrupts at once."""
+    asked = Interruption()
+
+    def ask(number: int, frame: Any) -> None:
+        if asked.reason:
+            raise KeyboardInterrupt
+        asked.reason = signal.Signals(number).name
+
+    try:
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread, where nobody sends signals
+        yield asked
+        return
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass
+class _Pending:
+    """A step whose metrics have not been fetched yet."""
+
+    step: int
+    epoch: int
+    number: int
+    batch: dict[str, tf.Tensor]
+    metrics: tf.Tensor
+    data_s: float
+    compute_s: float
+
+
+@dataclass
+class TrainingLoop:
+    """Takes batches until the epochs or the steps are over, or someone asks it to end."""
+
+    step: CompiledStep
+    hooks: Sequence[Hook]
+    epochs: int
+    total_steps: int
+    ids_of: Callable[[np.ndarray], Sequence[str]]
+    done: int = 0
+    _pending: _Pending | None = field(default=None, init=False)
+
+    def run(self, items: Items) -> str:
+        """Run to the end and say why it ended; every hook hears of it, whatever happens."""
+        reason = "failed"
+        with interruptible() as asked:
+            try:
+                for hook in self.hooks:
+                    hook.start(self.done)
+                reason = self._steps(items, asked)
+            finally:
+                # The last entered is the first to be called; one that raises keeps none from it.
+                with ExitStack() as ends:
+                    for hook in reversed(self.hooks):
+                        ends.callback(hook.finish, self.done, reason)
+        return reason
+
+    def _steps(self, items: Items, asked: Interruption) -> str:
+        current = None
+        began = time.perf_counter()
+        if self.done >= self.total_steps:
+            return FINISHED
+        for epoch, number, batch in items:
+            waited = time.perf_counter() - began
+            if current is not None and epoch != current:
+                self._close_epoch(current)
+                current = None
+            if epoch >= self.epochs:
+                break
+            current = epoch
+            self._step(epoch, number, batch, waited)
+            if asked.reason:
+                self._deliver()
+                return asked.reason
+            if self.done >= self.total_steps:
+                break
+            began = time.perf_counter()
+        if current is not None:
+            self._close_epoch(current)
+        return FINISHED
+
+    def _step(self, epoch: int, number: int, batch: dict[str, tf.Tensor], waited: float) -> None:
+        began = time.perf_counter()
+        try:
+            metrics = self.step(batch, self.done + 1)
+        except tf.errors.ResourceExhaustedError as error:
+            raise OutOfMemory(self._describe_batch(batch)) from error
+        self.done += 1
+        spent = time.perf_counter() - began
+        self._deliver()
+        self._pending = _Pending(self.done, epoch, number, batch, metrics, waited, spent)
+        if any(hook.is_due(self.done) for hook in self.hooks):
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Fetch the metrics of the step before, if not yet done, and tell the hooks."""
+        if self._pending is None:
+            return
+        last, self._pending = self._pending, None
+        began = time.perf_counter()
+        metrics = self.step.read(last.metrics)
+        spent = last.compute_s + time.perf_counter() - began
+        record = StepRecord(
+            last.step,
+            last.epoch,
+            last.number,
+            metrics,
+            last.batch["index"],
+            1e3 * last.data_s,
+            1e3 * spent,
+        )
+        for hook in self.hooks:
+            hook.after_step(record)
+
+    def _close_epoch(self, epoch: int) -> None:
+        self._deliver()
+        for hook in self.hooks:
+            hook.after_epoch(epoch, self.done)
+
+    def _describe_batch(self, batch: dict[str, tf.Tensor]) -> str:
+        count, frames = batch["mel"].shape[:2]
+        return (
+            f"out of memory at step {self.done + 1}, on a batch of {count} utterances of up to "
+            f"{frames} frames: {', '.join(self.ids_of(np.asarray(batch['index'])))}. Lower "
+            "--batch-size (and raise --grad-accum by as much), set --max-frames-per-batch, or drop "
+            "long utterances with --max-mel-frames; all checkpoints are intact"
+        )

@@ -1,0 +1,154 @@
+"""The update itself: a pure function of a batch, compiled once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import keras
+import tensorflow as tf
+
+from myxtts.training.balance import AdaptiveWeights
+from myxtts.training.losses import XTTSLoss, scaled_weights, weighted_sum
+from myxtts.training.references import own_references, with_references
+
+Batch = dict[str, tf.Tensor]
+Metrics = dict[str, tf.Tensor]
+
+
+@dataclass
+class CompiledStep:
+    """A step (batch, number) -> metrics as one vector, and how TensorFlow really runs it."""
+
+    function: Callable[[Batch, tf.Tensor], tf.Tensor]
+    is_eager: bool
+    names: list[str] = field(default_factory=list)
+    _traces: list[None] = field(default_factory=list)
+    _shapes: set = field(default_factory=set)
+
+    def __call__(self, batch: Batch, step: int) -> tf.Tensor:
+        self._shapes.add(tuple(tuple(x.shape) for x in batch.values()))
+        return self.function(batch, tf.constant(step, tf.int64))
+
+    def read(self, metrics: tf.Tensor) -> dict[str, float]:
+        """Fetch metrics by name: one copy from the device."""
+        return dict(zip(self.names, metrics.numpy().tolist(), strict=True))
+
+    @property
+    def is_xla(self) -> bool:
+        """Whether TensorFlow itself marks the function to be compiled."""
+        if self.is_eager:
+            return False
+        (concrete,) = self.function._list_all_concrete_functions()
+        return bool(concrete.function_def.attr["_XlaMustCompile"].b)
+
+    @property
+    def traces(self) -> int:
+        """How often Python was turned into a graph."""
+        return 0 if self.is_eager else len(self._traces)
+
+    @property
+    def shapes(self) -> int:
+        """How many sets of shapes it was given: XLA compiles once for each."""
+        return len(self._shapes)
+
+
+def make_train_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    loss: XTTSLoss,
+    signature: dict[str, tf.TensorSpec],
+    *,
+    seed: int,
+    prior_steps: int,
+    balance: AdaptiveWeights | None = None,
+    graph: bool = True,
+    xla: bool = False,
+) -> CompiledStep:
+    """The step (batch, number) -> metrics that makes one update."""
+    optimizer.build(model.trainable_variables)
+
+    def step(batch: Batch, number: tf.Tensor) -> Metrics:
+        inputs = with_references(complete(batch), seed, number)
+        inputs["prior_weight"] = prior_weight(number, prior_steps)
+        with tf.GradientTape() as tape:
+            outputs = model(inputs, training=True)
+            terms = loss.terms(inputs, outputs)
+            factors = balance.factors(terms) if balance else {}
+            total, weighted = weighted_sum(terms, scaled_weights(loss.weights, factors))
+            scaled = optimizer.scale_loss(total)
+        gradients = tape.gradient(scaled, model.trainable_variables)
+        rate = optimizer.learning_rate
+        norm = tf.linalg.global_norm(gradients) * (total / scaled)
+        optimizer.apply(gradients, model.trainable_variables)
+        metrics = {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms}
+        metrics |= {f"weighted/{name}": value for name, value in weighted.items()}
+        return metrics | {f"factor/{name}": value for name, value in factors.items()}
+
+    return compile_step(step, signature, graph, xla)
+
+
+def make_eval_step(
+    model: keras.Model,
+    loss: XTTSLoss,
+    signature: dict[str, tf.TensorSpec],
+    *,
+    graph: bool = True,
+    xla: bool = False,
+) -> CompiledStep:
+    """The step that scores a batch with its real inputs and changes nothing."""
+
+    def step(batch: Batch, number: tf.Tensor) -> Metrics:
+        inputs = own_references(complete(batch))
+        inputs["prior_weight"] = tf.constant(0.0)
+        outputs = model(inputs, training=False)
+        total, terms, _ = loss(inputs, outputs)
+        return {"loss": total, **terms}
+
+    return compile_step(step, signature, graph, xla)
+
+
+def compile_step(
+    step: Callable[[Batch, tf.Tensor], Metrics],
+    signature: dict[str, tf.TensorSpec],
+    graph: bool,
+    xla: bool,
+) -> CompiledStep:
+    """One trace for all shapes; with XLA one compilation for each set of shapes."""
+    names: list[str] = []
+    traces: list[None] = []
+
+    def packed(batch: Batch, number: tf.Tensor) -> tf.Tensor:
+        metrics = step(batch, number)
+        names[:] = metrics
+        traces.append(None)
+        # One vector: what is fetched from a device one by one is waited for one by one.
+        return tf.stack([tf.cast(value, tf.float32) for value in metrics.values()])
+
+    if not graph:
+        return CompiledStep(packed, True, names, traces)
+    function = tf.function(
+        packed,
+        input_signature=[signature, tf.TensorSpec([], tf.int64)],
+        jit_compile=True if xla else None,
+    )
+    return CompiledStep(function, False, names, traces)
+
+
+def batch_signature(batch: Batch, n_mels: int) -> dict[str, tf.TensorSpec]:
+    """The shapes and types that all batches like this one have."""
+    shapes = {
+        name: [None] * (len(x.shape) - 1) + [n_mels if len(x.shape) == 3 else None]
+        for name, x in batch.items()
+    }
+    return {name: tf.TensorSpec(shapes[name], batch[name].dtype) for name in batch}
+
+
+def complete(batch: Batch) -> Batch:
+    """The batch in the types of the model, with silence for a pitch that was never computed."""
+    batch = {**batch, "mel": tf.cast(batch["mel"], tf.float32)}
+    batch.setdefault("pitch", tf.zeros(tf.shape(batch["mel"])[:2]))
+    return batch
+
+
+def prior_weight(step: tf.Tensor, steps: int) -> tf.Tensor:
+    """How much the diagonal still helps the alignment: 1 at first, 0 after `steps`."""
+    return tf.maximum(0.0, 1.0 - tf.cast(step, tf.float32) / float(max(steps, 1)))

@@ -1,0 +1,358 @@
+"""A training run: data, model, step, loop and hooks, wired as a configuration says."""
+
+import fcntl
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from myxtts import runtime
+from myxtts.checkpoints import (
+    abandon_after,
+    latest_state,
+    load_state,
+    restore,
+    save_voice,
+    variables_of,
+)
+from myxtts.checkpoints.states import SavedState
+from myxtts.config.config import DataConfig, TrainingConfig, XTTSConfig
+from myxtts.config.io import save_config, to_dict
+from myxtts.data.training_data import TrainingData
+from myxtts.errors import UserError
+from myxtts.models.xtts import build_xtts
+from myxtts.training.balance import AdaptiveWeights
+from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook, PerformanceHook
+from myxtts.training.loop import Hook, TrainingLoop
+from myxtts.training.losses import XTTSLoss
+from myxtts.training.optimizer import averaged_weights, build_optimizer
+from myxtts.training.progress import ProgressHook
+from myxtts.training.samples import SampleHook
+from myxtts.training.saving import SavingHook
+from myxtts.training.steps import batch_signature, make_eval_step, make_train_step
+from myxtts.training.tensorboard import TensorBoardHook
+from myxtts.training.validation import ValidationHook, mean_mel_loss, speaker_voices
+
+log = logging.getLogger(__name__)
+
+# Settings that decide which utterances share a batch: a place in another plan is no place.
+PLAN_SETTINGS = (
+    *("data.batch_size", "data.max_frames_per_batch", "data.pad_to_multiple"),
+    *("data.balance_speakers", "data.shuffle_buffer_multiplier", "training.seed"),
+)
+
+PATHS = (
+    *("dataset_path", "val_dataset_path", "metadata_train_file", "metadata_eval_file"),
+    *("wavs_train_dir", "wavs_eval_dir", "cache_dir"),
+)
+
+
+class XTTSTrainer:
+    """Trains a model on a corpus, in a folder from which it can go on.
+
+    `resume` is None to go on from the folder's last checkpoint where there is one, True to fail
+    where there is none, False to start over (the old run is kept beside), or a checkpoint's path.
+    """
+
+    def __init__(
+        self,
+        config: XTTSConfig,
+        model: keras.Model | None = None,
+        resume: bool | Path | str | None = None,
+    ):
+        self.config, self.model, self.resume = config, model, resume
+        self.folder = Path(config.training.checkpoint_dir).expanduser()
+        self.data: TrainingData | None = None
+        self.performance = PerformanceHook()
+        self.runtime = runtime.configure(config)
+
+    def prepare_datasets(self, progress=None) -> tuple[TrainingData, Iterable | None]:
+        """Open the corpus: what is trained on, and the validation batches if there are any."""
+        self.data = TrainingData(self.config, progress)
+        return self.data, self.data.val_batches() if self.data.val is not None else None
+
+    def train(self, train_dataset=None, val_dataset: Iterable | None = None) -> str:
+        """Train to the end, and say why it ended; both datasets default to the corpus's own.
+
+        Another dataset is any iterable of batches, of which one pass is an epoch.
+        """
+        if self.data is None:
+            prepared = self.prepare_datasets()
+            val_dataset = prepared[1] if val_dataset is None else val_dataset
+        source = self.data if train_dataset is None else train_dataset
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _alone_in(self.folder):
+            return self._train(source, val_dataset)
+
+    def _train(self, source, val_dataset: Iterable | None) -> str:
+        config, training = self.config, self.config.training
+        saved = self._saved_state()
+        epoch_size = _batches_per_epoch(source)
+        total = epoch_size * training.epochs
+        total = min(total, training.max_steps) if training.max_steps else total
+
+        self.model = self.model or self._build_model()
+        optimizer = build_optimizer(training, total)
+        loss = XTTSLoss.from_config(config)
+        balance = AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None
+        done, epoch, number = self._place_of(saved)
+        items = _epochs(source, epoch, number)
+        first = next(items)
+        signature = batch_signature(first[2], config.data.n_mels)
+        how = {"graph": not self.runtime.eager, "xla": self.runtime.xla}
+        step = make_train_step(
+            self.model,
+            optimizer,
+            loss,
+            signature,
+            seed=training.seed,
+            prior_steps=training.alignment_prior_steps,
+            balance=balance,
+            **how,
+        )
+        variables = variables_of(self.model, optimizer)
+        if balance:
+            variables |= {"balance/means": balance.means}
+        if saved:
+            restore(variables, saved.arrays)
+        save_config(config, self.folder / "config.yaml")
+        evaluate = make_eval_step(self.model, loss, signature, **how)
+        hooks = self._hooks(total, optimizer, loss, evaluate, val_dataset, variables)
+        log.info(
+            "%d weights; %d steps of %d batches an epoch, in %s; %d done",
+            self.model.count_params(),
+            total,
+            epoch_size,
+            self.folder,
+            done,
+        )
+        loop = TrainingLoop(step, hooks, training.epochs, total, self.ids_of, done)
+        reason = loop.run(chain([first], items))
+        log.info(
+            "%s after %d steps; the step ran %s",
+            reason,
+            loop.done,
+            _describe_step(step) if loop.done > done else "never",
+        )
+        return reason
+
+    def ids_of(self, positions: np.ndarray) -> list[str]:
+        """The utterances behind a batch's positions."""
+        ids = self.data.train.cache.ids
+        return [str(ids[int(position)]) for position in np.asarray(positions)]
+
+    def export_voice(self, folder: Path, optimizer) -> None:
+        """Write the averaged weights as a voice that speaks anywhere."""
+        cache = self.data.train.cache
+        with averaged_weights(self.model, optimizer):
+            voices = speaker_voices(self.model, self.data.train_batches(), len(cache.speakers))
+            save_voice(
+                folder,
+                self.model,
+                _portable(self.config),
+                self.data.tokenizer,
+                cache.speakers,
+                cache.languages,
+                voices,
+            )
+
+    def _build_model(self) -> keras.Model:
+        cache = self.data.train.cache
+        return build_xtts(
+            self.config.model,
+            self.config.data.n_mels,
+            self.data.tokenizer.vocab_size,
+            len(cache.languages),
+            len(cache.speakers),
+        )
+
+    def _hooks(self, total, optimizer, loss, evaluate, val_dataset, variables) -> list[Hook]:
+        training = self.config.training
+        interval = training.log_interval
+        listeners: list[Hook] = [HistoryHook(self.folder, interval)]
+        board = TensorBoardHook(
+            Path(training.tensorboard_log_dir or self.folder / "tensorboard"), interval
+        )
+        listeners.append(board)
+        if training.use_wandb:
+            from myxtts.training.wandb import WandbHook
+
+            project, settings = training.wandb_project, to_dict(self.config)
+            listeners.append(WandbHook(project, settings, self.folder, interval))
+        validation = None
+        if val_dataset is not None:
+            validation = ValidationHook(
+                self.model,
+                optimizer,
+                evaluate,
+                val_dataset,
+                training.validation_interval,
+                listeners,
+                mean_mel_loss(val_dataset),
+            )
+        saving = SavingHook(
+            self.folder,
+            variables,
+            self._facts(),
+            training.save_interval,
+            training.keep_checkpoints,
+            validation,
+            lambda folder: self.export_voice(folder, optimizer),
+        )
+        # Losses that are no number stop the run before anything is saved.
+        scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+        hooks: list[Hook] = [
+            NonFiniteHook(
+                self.ids_of, lambda: saving.last, {"gradient_norm"} if scaled else frozenset()
+            ),
+            LogHook(loss.weights),
+            *listeners,
+            ProgressHook(total, interval),
+            self.performance,
+        ]
+        if validation is not None:
+            hooks.append(validation)
+            if training.sample_interval:
+                sample = next(iter(val_dataset))
+                hooks.append(
+                    SampleHook(
+                        self.model,
+                        optimizer,
+                        sample,
+                        training.sample_interval,
+                        board,
+                        self.config.data.audio_spec,
+                    )
+                )
+        return [*hooks, saving]
+
+    def _facts(self) -> dict[str, Any]:
+        """What a checkpoint says of its run, to see whether it can go on."""
+        cache = self.data.train.cache
+        return {
+            "plan": {path: _setting(self.config, path) for path in PLAN_SETTINGS},
+            "utterances": len(cache),
+            "tokenizer": self.data.tokenizer.fingerprint(),
+            "speakers": list(cache.speakers),
+            "languages": list(cache.languages),
+        }
+
+    def _saved_state(self) -> SavedState | None:
+        """The checkpoint to go on from, if any; an old run is set aside where one starts over."""
+        states = self.folder / "checkpoints"
+        if isinstance(self.resume, (str, Path)):
+            saved = load_state(self.resume)
+            abandon_after(states, saved.step)
+            return saved
+        if self.resume is False:
+            set_aside(self.folder)
+            return None
+        saved = latest_state(states)
+        if saved is None and self.resume:
+            raise UserError(
+                f"there is nothing to resume in {self.folder}: leave --resume out to start there, "
+                "or name the folder of an earlier run with --checkpoint-dir"
+            )
+        return saved
+
+    def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
+        """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
+        if saved is None:
+            return 0, 0, 0
+        facts = self._facts()
+        for name in ("tokenizer", "speakers", "languages"):
+            if saved.facts.get(name) != facts[name]:
+                raise UserError(
+                    f"{saved.path} was trained with other {name}: go on with the corpus and the "
+                    "settings of that run, or start over with --reset-training"
+                )
+        epoch, number = saved.facts["epoch"], saved.facts["number"]
+        changed = [name for name in ("plan", "utterances") if saved.facts[name] != facts[name]]
+        if changed and number:
+            log.warning(
+                "the batches are not those of %s any more (%s changed): going on with the first "
+                "batch of epoch %d",
+                saved.path,
+                " and ".join(changed),
+                epoch + 1,
+            )
+            number = 0
+        log.info("going on from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
+        return saved.step, epoch, number
+
+
+def set_aside(folder: Path) -> Path | None:
+    """Move the run in a folder to a name beside it, and return that, if there was a run."""
+    if not (folder / "checkpoints").exists() and not (folder / "history.jsonl").exists():
+        return None
+    number = 1
+    while (kept := folder.with_name(f"{folder.name}.{number}")).exists():
+        number += 1
+    kept.mkdir()
+    for path in folder.iterdir():
+        if path.name != _LOCK:
+            path.rename(kept / path.name)
+    log.info("the run that was in %s is kept in %s", folder, kept)
+    return kept
+
+
+_LOCK = ".lock"
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep a second training out of a run's folder."""
+    with open(folder / _LOCK, "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another process trains in {folder}: wait for it, or choose another "
+                "--checkpoint-dir"
+            ) from None
+        yield
+
+
+def _epochs(source, epoch: int, number: int) -> Iterator[tuple[int, int, dict]]:
+    """Endless (epoch, number, batch) from any on, of a corpus or of any iterable of batches."""
+    if hasattr(source, "stream"):
+        yield from source.stream(epoch, number)
+        return
+    while True:
+        for at, batch in enumerate(source):
+            if at >= number:
+                yield epoch, at, batch
+        epoch, number = epoch + 1, 0
+
+
+def _batches_per_epoch(source) -> int:
+    if hasattr(source, "stream"):
+        return len(source.train_batches())
+    return len(source) if hasattr(source, "__len__") else sum(1 for _ in source)
+
+
+def _describe_step(step) -> str:
+    if step.is_eager:
+        return "eagerly"
+    compiled = f"compiled by XLA for {step.shapes} shapes" if step.is_xla else "without XLA"
+    return f"as a graph, traced {step.traces} x for {step.shapes} shapes, {compiled}"
+
+
+def _portable(config: XTTSConfig) -> XTTSConfig:
+    """The settings without this machine's paths: a voice goes anywhere."""
+    copy = XTTSConfig(data=config.data, model=config.model, training=config.training)
+    for name in PATHS:
+        setattr(copy.data, name, getattr(DataConfig, name))
+    for name in ("checkpoint_dir", "tensorboard_log_dir"):
+        setattr(copy.training, name, getattr(TrainingConfig, name))
+    return copy
+
+
+def _setting(config: XTTSConfig, path: str) -> Any:
+    section, name = path.split(".")
+    return getattr(getattr(config, section), name)

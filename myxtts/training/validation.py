@@ -1,0 +1,128 @@
+"""Scoring what was not trained on, with its real inputs and the averaged weights."""
+
+import logging
+import math
+from collections.abc import Iterable, Sequence
+
+import keras
+import numpy as np
+
+from myxtts.training.hooks import TrainingDiverged
+from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.optimizer import averaged_weights
+from myxtts.training.references import own_references
+from myxtts.training.steps import CompiledStep, complete
+
+log = logging.getLogger(__name__)
+
+
+class ValidationHook(Hook):
+    """Every so often, and at the end, scores all validation batches and tells who listens."""
+
+    def __init__(
+        self,
+        model: keras.Model,
+        optimizer: keras.optimizers.Optimizer,
+        evaluate: CompiledStep,
+        batches: Iterable,
+        interval: int,
+        listeners: Sequence[Hook],
+        mean_mel_loss: float,
+    ):
+        self.model, self.optimizer, self.evaluate, self.batches = (
+            model,
+            optimizer,
+            evaluate,
+            batches,
+        )
+        self.interval, self.listeners, self.mean_mel_loss = interval, listeners, mean_mel_loss
+        self.scored: dict[int, dict[str, float]] = {}
+        self._has_begun = False
+
+    def is_due(self, step: int) -> bool:
+        return step % self.interval == 0
+
+    def after_step(self, record: StepRecord) -> None:
+        self._has_begun = True
+        if self.is_due(record.step):
+            self.validate(record.step)
+
+    def finish(self, step: int, reason: str) -> None:
+        if reason != "failed" and self._has_begun and step not in self.scored:
+            self.validate(step)
+
+    def validate(self, step: int) -> dict[str, float]:
+        """The means of all terms over the validation utterances."""
+        with averaged_weights(self.model, self.optimizer):
+            metrics = scores(self.evaluate, self.batches)
+        bad = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if bad:
+            raise TrainingDiverged(
+                f"validation after step {step} is no number: {', '.join(bad)}; go on from an "
+                "earlier checkpoint with --resume-from and a lower --learning-rate"
+            )
+        self.scored[step] = metrics
+        log.info(
+            "validation after step %d: loss=%.4g, mel_loss=%.4g (predicting the mean mel scores "
+            "%.4g), stop_loss=%.4g, duration_loss=%.4g",
+            step,
+            metrics["loss"],
+            metrics["mel_loss"],
+            self.mean_mel_loss,
+            metrics["stop_loss"],
+            metrics["duration_loss"],
+        )
+        for hook in self.listeners:
+            hook.record_validation(step, {**metrics, "mean_mel_loss": self.mean_mel_loss})
+        return metrics
+
+
+def scores(evaluate: CompiledStep, batches: Iterable) -> dict[str, float]:
+    """Mean metrics over batches, each counting as many times as it has utterances."""
+    sums: dict[str, float] = {}
+    total = 0
+    for batch in batches:
+        count = int(batch["mel_lengths"].shape[0])
+        for name, value in evaluate.read(evaluate(batch, 0)).items():
+            sums[name] = sums.get(name, 0.0) + count * value
+        total += count
+    return {name: value / total for name, value in sums.items()}
+
+
+def mean_mel_loss(batches: Iterable, most: int = 16) -> float:
+    """The mel loss of predicting the mean mel everywhere, measured on some batches."""
+    mels = [mel for _, mel in zip(range(most), _real_frames(batches), strict=False)]
+    frames = np.concatenate(mels)
+    return float(np.abs(frames - frames.mean(axis=0)).mean())
+
+
+def _real_frames(batches: Iterable):
+    for batch in batches:
+        mel, lengths = np.asarray(batch["mel"], np.float32), np.asarray(batch["mel_lengths"])
+        yield np.concatenate([row[:length] for row, length in zip(mel, lengths, strict=True)])
+
+
+def speaker_voices(
+    model: keras.Model, batches: Iterable, num_speakers: int, each: int = 4, most: int = 64
+) -> np.ndarray:
+    """The mean voice [speakers, voice_dim] of each speaker's first few utterances in batches."""
+    sums = np.zeros((num_speakers, model.speaker_embedding_dim), np.float32)
+    counts = np.zeros(num_speakers, np.int64)
+    for _, batch in zip(range(most), batches, strict=False):
+        inputs = own_references(complete(batch))
+        voices = model.encode_voice(inputs["reference"], inputs["reference_lengths"]).numpy()
+        for voice, speaker in zip(voices, np.asarray(batch["speaker"]).tolist(), strict=True):
+            if counts[speaker] < each:
+                sums[speaker] += voice
+                counts[speaker] += 1
+        if (counts >= each).all():
+            break
+    if not counts.all():
+        log.warning(
+            "%d of %d speakers were not among the first %d batches: the voice knows them by a "
+            "reference only, not by name",
+            int((counts == 0).sum()),
+            num_speakers,
+            most,
+        )
+    return sums / np.maximum(counts, 1)[:, None]

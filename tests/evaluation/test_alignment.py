@@ -1,0 +1,65 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from myxtts.evaluation import alignment
+from myxtts.evaluation.alignment import Alignment, align
+from myxtts.text.tokenizer import Tokenizer
+
+tf = pytest.importorskip("tensorflow")
+
+
+class Model:
+    """Gives each frame the token of its own number, and each token two frames."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, inputs):
+        self.calls.append({name: value.numpy() for name, value in inputs.items()})
+        batch, tokens = inputs["tokens"].shape
+        last = inputs["text_lengths"][:, None] - 1
+        frames = tf.range(inputs["mel"].shape[1])[None, :]
+        return {
+            "frame_tokens": tf.minimum(frames, last),
+            "log_durations": tf.fill([batch, tokens], float(np.log(2.0))),
+        }
+
+
+@pytest.fixture
+def voice():
+    tokenizer = Tokenizer.build(("de", "en"), "characters")
+    return SimpleNamespace(tokenizer=tokenizer, languages=("de", "en"), model=Model())
+
+
+def test_each_alignment_ends_with_its_own_recording_and_text(voice):
+    mels = [np.full((9, 80), -1.0, np.float32), np.full((6, 80), -2.0, np.float32)]
+    long, short = align(voice, mels, ["at", "a"], "en")
+    # BOS, a, t, EOS and BOS, a, EOS
+    assert long.frame_tokens.tolist() == [0, 1, 2, 3, 3, 3, 3, 3, 3]
+    assert short.frame_tokens.tolist() == [0, 1, 2, 2, 2, 2]
+    assert short.durations == pytest.approx([2.0, 2.0, 2.0])
+    assert short.tokens.tolist() == voice.tokenizer.encode("a", "en").tolist()
+
+
+def test_the_model_gets_the_recording_as_its_own_reference(voice):
+    align(voice, [np.full((5, 80), -1.0, np.float32)] * 2, ["a", "at"], "en")
+    (inputs,) = voice.model.calls
+    assert np.array_equal(inputs["reference"], inputs["mel"])
+    assert inputs["mel_lengths"].tolist() == inputs["reference_lengths"].tolist() == [5, 5]
+    assert inputs["text_lengths"].tolist() == [3, 4]
+    assert inputs["language"].tolist() == [1, 1]
+    assert inputs["prior_weight"] == 0.0
+
+
+def test_many_recordings_go_in_several_batches(voice, monkeypatch):
+    monkeypatch.setattr(alignment, "BATCH", 2)
+    found = align(voice, [np.zeros((4 + n, 80), np.float32) for n in range(5)], ["a"] * 5, "en")
+    assert [len(one.frame_tokens) for one in found] == [4, 5, 6, 7, 8]
+    assert len(voice.model.calls) == 3
+
+
+def test_aligned_durations_count_frames():
+    found = Alignment(np.arange(4), np.array([0, 1, 1, 3]), np.ones(4))
+    assert found.aligned_durations.tolist() == [1, 2, 0, 1]

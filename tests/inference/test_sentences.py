@@ -1,0 +1,141 @@
+"""Where text is cut: at the ends of sentences, and never through or around a word."""
+
+import random
+import time
+
+import pytest
+
+from myxtts.inference.sentences import (
+    CLAUSE,
+    PARAGRAPH,
+    SENTENCE,
+    cut_clauses,
+    cut_sentences,
+    cut_text,
+)
+
+
+def always(text: str) -> bool:
+    return True
+
+
+def sentences(text: str, language: str = "en") -> list[str]:
+    return [piece.text for piece in cut_text(text, language, always)]
+
+
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("Dr. Smith met Mrs. Jones. They spoke.", ["Dr. Smith met Mrs. Jones.", "They spoke."]),
+        ("It is 3.14. Version 1.2 is out.", ["It is 3.14.", "Version 1.2 is out."]),
+        ("See example.com. Then go.", ["See example.com.", "Then go."]),
+        ("J. R. Doe and I. Then we left.", ["J. R. Doe and I.", "Then we left."]),
+        ("The U.S. Army, e.g. Bob. Yes.", ["The U.S. Army, e.g. Bob.", "Yes."]),
+        ("Is no. 5 in? He said no. Then go.", ["Is no. 5 in?", "He said no.", "Then go."]),
+        ('"Stop!" he cried. "Why?" He ran.', ['"Stop!" he cried.', '"Why?"', "He ran."]),
+        ("Wait... what? Wait... What?!", ["Wait... what?", "Wait...", "What?!"]),
+        ("He left (at last.) She stayed.", ["He left (at last.)", "She stayed."]),
+        ("He told me. Then he left etc. Now.", ["He told me.", "Then he left etc.", "Now."]),
+        ("hello. how are you? fine", ["hello.", "how are you?", "fine"]),
+        ("1. Bread\n2. Milk and eggs", ["1. Bread", "2. Milk and eggs"]),
+        ("no end", ["no end"]),
+        ("  \n \n", []),
+        ("", []),
+    ],
+)
+def test_english_is_cut_at_sentences(text, parts):
+    assert sentences(text) == parts
+
+
+@pytest.mark.parametrize(
+    "language, text, parts",
+    [
+        ("fa", "سلام. چطوری؟خوبم! برو۔ بله", ["سلام.", "چطوری؟", "خوبم!", "برو۔", "بله"]),
+        ("fa", "سال ۱۳۰۲ ه. ش. بود. رفت.", ["سال ۱۳۰۲ ه. ش. بود.", "رفت."]),
+        ("fa", "عدد ۳.۱۴ است. می‌روم.", ["عدد ۳.۱۴ است.", "می‌روم."]),
+        ("zh-cn", "今天很好。你呢？“好！”走吧", ["今天很好。", "你呢？", "“好！”", "走吧"]),
+        ("ja", "はい。いいえ。", ["はい。", "いいえ。"]),
+        ("hi", "यह घर है। वह गया।", ["यह घर है।", "वह गया।"]),
+        ("de", "Am 3. Mai kam Hr. Voß. Er ging.", ["Am 3. Mai kam Hr. Voß.", "Er ging."]),
+        ("es", "El Sr. Ruiz vino. ¿Y tú? Sí.", ["El Sr. Ruiz vino.", "¿Y tú?", "Sí."]),
+        ("ru", "Ул. Мира, дом 5. Да.", ["Ул. Мира, дом 5.", "Да."]),
+    ],
+)
+def test_other_languages_are_cut_at_their_own_marks(language, text, parts):
+    assert sentences(text, language) == parts
+
+
+def test_pieces_know_what_ends_with_them():
+    text = "One, two. Three.\nFour.\n\n \nFive; six"
+    pieces = cut_text(text, "en", lambda part: len(part) < 9)
+    assert [(piece.text, piece.ends) for piece in pieces] == [
+        ("One,", CLAUSE),
+        ("two.", SENTENCE),
+        ("Three.", SENTENCE),
+        ("Four.", PARAGRAPH),
+        ("Five;", CLAUSE),
+        ("six", PARAGRAPH),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        ("a bb, cc dd; ee ff", ["a bb, cc dd;", "ee ff"]),
+        ("a bb, cc dd ee", ["a bb,", "cc dd ee"]),
+        ("aaaa bbbb cccc dddd", ["aaaa bbbb", "cccc dddd"]),
+        ("aaaaaaaaaaaaaaaa", ["aaaaaaaa", "aaaaaaaa"]),
+        ("short", ["short"]),
+    ],
+)
+def test_long_sentences_are_cut_at_the_strongest_mark_near_their_middle(text, parts):
+    assert cut_clauses(text, lambda part: len(part) < 13) == parts
+
+
+def test_a_letter_stays_with_its_marks():
+    parts = cut_clauses("e\u0301" * 10, lambda part: len(part) < 8)
+    assert "".join(parts) == "e\u0301" * 10
+    assert all(part.startswith("e") for part in parts)
+
+
+def test_what_can_never_fit_comes_to_an_end():
+    assert "".join(cut_clauses("abcd", lambda part: False)) == "abcd"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_word_is_lost(seed):
+    rng = random.Random(seed)
+    words = [
+        "Dr.",
+        "3.14",
+        "no.",
+        "سلام",
+        "می‌روم،",
+        "چرا؟",
+        "好。",
+        "a,",
+        "b;",
+        "(c)",
+        "…",
+        "\n",
+        "I.",
+    ]
+    words += ["word", "Word", "x" * 40, "e.g.", '"Hi!"', "—", "\n\n", "..."]
+    text = " ".join(rng.choices(words, k=200))
+    pieces = cut_text(text, rng.choice(["en", "fa", "zh-cn"]), lambda part: len(part) <= 30)
+    said = "".join(piece.text for piece in pieces)
+    assert said.replace(" ", "") == "".join(text.split())
+    assert all(0 < len(piece.text) <= 30 for piece in pieces)
+
+
+def test_the_parts_of_a_text_put_together_are_the_text():
+    text = ' Dr. Who?  "No!" \n he said.\tWho... '
+    assert "".join(cut_sentences(text)) == text
+
+
+@pytest.mark.parametrize("text", [" " * 50_000, "." * 50_000 + "a", "a. " * 20_000, "a" * 50_000])
+def test_odd_text_takes_no_longer_than_usual(text):
+    began = time.perf_counter()
+    cut_text(text, "en", lambda part: len(part) < 100)
+    assert time.perf_counter() - began < 2.0

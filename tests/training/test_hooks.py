@@ -1,0 +1,410 @@
+import io
+import json
+import logging
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from myxtts.errors import UserError
+from myxtts.training.hooks import (
+    HistoryHook,
+    LogHook,
+    NonFiniteHook,
+    PerformanceHook,
+    TrainingDiverged,
+)
+from myxtts.training.loop import StepRecord
+from myxtts.training.progress import ProgressHook
+from myxtts.training.tensorboard import TensorBoardHook, grey
+from myxtts.training.wandb import WandbHook
+
+
+def record(step, metrics=None, *, epoch=0, data_ms=1.0, compute_ms=9.0, index=(0, 1)):
+    metrics = {"loss": 1.0} if metrics is None else metrics
+    return StepRecord(step, epoch, step - 1, metrics, np.array(index), data_ms, compute_ms)
+
+
+@pytest.fixture
+def messages(caplog):
+    """What the package has logged so far, as a function."""
+    caplog.set_level(logging.INFO, "myxtts")
+    return lambda: [entry.getMessage() for entry in caplog.records]
+
+
+# The log
+
+
+def test_the_weights_are_logged_once_at_the_start(messages):
+    hook = LogHook({"duration_loss": 0.3, "stop_loss": 0.2, "mel_loss": 1.0})
+    hook.start(0)
+    hook.after_step(record(1))
+    assert messages() == ["Loss weights: mel_loss=1, stop_loss=0.2, duration_loss=0.3"]
+
+
+def test_an_epoch_ends_with_its_mean_losses_raw_and_weighted(messages):
+    hook = LogHook({})
+    for step, mel, stop in ((1, 1.0, 0.5), (2, 2.0, 0.25)):
+        terms = {"voice_similarity_loss": 0.5, "stop_loss": stop, "mel_loss": mel}
+        weighted = {"weighted/stop_loss": 2 * stop, "weighted/mel_loss": mel}
+        hook.after_step(
+            record(step, {"loss": mel + 2 * stop, **terms, **weighted, "learning_rate": 1e-3})
+        )
+    hook.after_epoch(0, 2)
+    assert messages() == [
+        "Train loss components: mel_loss=1.5, stop_loss=0.375, voice_similarity_loss=0.5",
+        "Train loss components, weighted: mel_loss=1.5, stop_loss=0.75, loss=2.25",
+    ]
+
+
+def test_the_means_of_an_epoch_forget_the_one_before_and_skip_what_a_step_lacks(messages):
+    hook = LogHook({})
+    hook.after_step(record(1, {"mel_loss": 8.0}))
+    hook.after_epoch(0, 1)
+    hook.after_step(record(2, {"mel_loss": 2.0}))
+    hook.after_step(record(3, {"mel_loss": 4.0, "pitch_loss": 6.0}))
+    hook.after_epoch(1, 3)
+    assert messages()[1] == "Train loss components: mel_loss=3, pitch_loss=6"
+
+
+def test_an_epoch_without_steps_logs_nothing(messages):
+    LogHook({}).after_epoch(0, 0)
+    assert messages() == []
+
+
+# The history
+
+
+def lines_of(folder: Path) -> list[dict]:
+    text = (folder / "history.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_history_has_one_line_per_interval_and_per_validation(tmp_path):
+    hook = HistoryHook(tmp_path / "run", log_interval=2)
+    hook.start(0)
+    for step in range(1, 5):
+        hook.after_step(record(step, {"loss": step / 2}, epoch=1))
+    hook.record_validation(4, {"mel_loss": 0.75})
+    assert lines_of(tmp_path / "run") == [
+        {"step": 2, "epoch": 1, "loss": 1.0, "data_ms": 1.0, "compute_ms": 9.0},
+        {"step": 4, "epoch": 1, "loss": 2.0, "data_ms": 1.0, "compute_ms": 9.0},
+        {"step": 4, "val/mel_loss": 0.75},
+    ]
+
+
+def test_a_restart_drops_what_was_logged_after_its_step(tmp_path):
+    def run(hook, start, end):
+        hook.start(start)
+        for step in range(start + 1, end + 1):
+            hook.after_step(record(step, {"loss": float(step)}))
+            if step % 2 == 0:
+                hook.record_validation(step, {"loss": float(-step)})
+
+    run(HistoryHook(tmp_path / "broken", 1), 0, 5)
+    run(HistoryHook(tmp_path / "broken", 1), 3, 6)
+    run(HistoryHook(tmp_path / "whole", 1), 0, 6)
+    assert lines_of(tmp_path / "broken") == lines_of(tmp_path / "whole")
+    assert [path.name for path in (tmp_path / "broken").iterdir()] == ["history.jsonl"]
+
+
+def test_a_restart_drops_a_line_that_a_kill_has_torn(tmp_path):
+    history = tmp_path / "history.jsonl"
+    history.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
+    HistoryHook(tmp_path, 1).start(2)
+    assert history.read_text() == '{"step": 1, "loss": 2.0}\n'
+
+
+def test_a_damaged_history_is_an_error_that_names_the_line(tmp_path):
+    (tmp_path / "history.jsonl").write_text('{"step": 1}\nnonsense\n{"step": 3}\n')
+    with pytest.raises(UserError, match=r"history\.jsonl, line 2, .*'nonsense'"):
+        HistoryHook(tmp_path, 1).start(3)
+
+
+def test_the_history_stays_json_where_a_value_is_not_finite(tmp_path):
+    hook = HistoryHook(tmp_path, 1)
+    hook.start(0)
+    hook.after_step(record(1, {"gradient_norm": float("inf")}))
+    assert lines_of(tmp_path)[0]["gradient_norm"] is None
+
+
+# Not a number
+
+BATCH = ("LJ001-0001", "LJ001-0002", "LJ001-0003")
+
+
+def ids_of(index):
+    return [BATCH[position] for position in index]
+
+
+def test_a_metric_that_is_not_finite_stops_the_run_and_names_everything():
+    hook = NonFiniteHook(ids_of, lambda: Path("runs/x/step-10"))
+    nan = float("nan")
+    metrics = {"loss": nan, "mel_loss": 0.5, "stop_loss": nan, "weighted/stop_loss": nan}
+    with pytest.raises(TrainingDiverged) as raised:
+        hook.after_step(record(12, metrics, epoch=1, index=(2, 0)))
+    message = str(raised.value)
+    assert message.startswith(
+        "training diverged at step 12 (epoch 2, batch 12): stop_loss=nan, loss=nan; "
+        "the batch's utterances: LJ001-0003, LJ001-0001; "
+        "the last good checkpoint is runs/x/step-10."
+    )
+    assert isinstance(raised.value, UserError) and "mel_loss" not in message
+
+
+def test_infinity_counts_and_a_missing_checkpoint_is_said():
+    hook = NonFiniteHook(ids_of, lambda: None)
+    with pytest.raises(TrainingDiverged, match="mel_loss=-inf; .*; no checkpoint yet"):
+        hook.after_step(record(1, {"mel_loss": float("-inf")}))
+
+
+def test_a_weighted_term_alone_is_named():
+    hook = NonFiniteHook(ids_of, lambda: None)
+    with pytest.raises(TrainingDiverged, match="weighted/mel_loss=inf"):
+        hook.after_step(record(1, {"mel_loss": 1.0, "weighted/mel_loss": float("inf")}))
+
+
+def test_finite_and_ignored_metrics_pass():
+    asked = []
+    hook = NonFiniteHook(asked.append, lambda: asked.append(1), ignored=["gradient_norm"])
+    hook.after_step(record(1, {"loss": 1.0, "gradient_norm": float("inf")}))
+    assert asked == []
+
+
+# Performance
+
+
+def test_performance_leaves_out_the_first_step_and_reports_every_ten_epochs(messages):
+    hook = PerformanceHook()
+    for epoch in range(20):
+        hook.after_step(record(epoch + 1, compute_ms=5000.0 if epoch == 0 else 9.0, epoch=epoch))
+        hook.after_epoch(epoch, epoch + 1)
+        assert len(messages()) == (epoch + 1) // 10
+    hook.finish(20, "done")  # nothing new since the report
+    first, second = messages()
+    assert first.startswith("Performance over 9 steps:\n  data:    mean 1.0 ms")
+    assert second.startswith("Performance over 19 steps:")
+    assert "compute: mean 9.0 ms, median 9.0 ms, p99 9.0 ms" in second
+    assert "waiting: 10.0 % of the step; loading is good" in second
+    assert second.endswith("not among them: data 1.0 ms, compute 5000.0 ms")
+
+
+def test_performance_reports_at_the_end(messages):
+    hook = PerformanceHook()
+    for step in (1, 2, 3):
+        hook.after_step(record(step))
+    hook.finish(3, "done")
+    assert len(messages()) == 1 and messages()[0].startswith("Performance over 2 steps:")
+
+
+def test_performance_of_a_single_step_is_not_judged(messages):
+    hook = PerformanceHook(epochs_per_report=1)
+    hook.after_step(record(1))
+    hook.after_epoch(0, 1)
+    hook.finish(1, "done")
+    assert messages() == []
+
+
+# Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def losses(mel):
+    return {"mel_loss": mel, "stop_loss": 0.5, "voice_similarity_loss": 0.25, "loss": 9.0}
+
+
+def test_progress_is_one_line_per_interval_where_there_is_no_terminal(messages, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    moments = iter((100.0, 130.0, 160.0))
+    hook = ProgressHook(1000, log_interval=2, clock=lambda: next(moments))
+    hook.start(0)
+    for step in range(1, 5):
+        hook.after_step(record(step, losses(float(step)), data_ms=1.0, compute_ms=3.0, epoch=2))
+    hook.finish(4, "done")
+    # 30 s for step 2: 998 more take 29,940 s; 60 s for steps 2 to 4: 996 more take 19,920 s.
+    shown = "stop=0.500 voice=0.250 data=1.0ms compute=3.0ms stall=25.0%"
+    assert messages() == [
+        f"step 2 of 1,000 (epoch 3): mel=1.500 {shown} left=8:19:00",
+        f"step 4 of 1,000 (epoch 3): mel=3.500 {shown} left=5:32:00",
+    ]
+    assert sys.stderr.getvalue() == ""
+
+
+def test_progress_leaves_out_losses_that_a_step_does_not_have(messages, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    hook = ProgressHook(10, log_interval=1)
+    hook.start(0)
+    hook.after_step(record(1, {"mel_loss": 1.0}, data_ms=0.0))
+    assert messages() == ["step 1 of 10 (epoch 1): mel=1.000 data=0.0ms compute=9.0ms stall=0.0%"]
+
+
+def test_progress_is_a_bar_on_a_terminal(messages, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    terminal, hook = sys.stderr, ProgressHook(100, log_interval=1)
+    hook.start(40)
+    hook.after_step(record(41, losses(2.0)))
+    hook.finish(41, "stopped")
+    hook.finish(41, "stopped")  # a second time does no harm
+    shown = terminal.getvalue()
+    assert "mel=2.000 stop=0.500 voice=0.250 data=1.0ms compute=9.0ms stall=10.0%" in shown
+    assert "41/100" in shown and "left:" in shown
+    assert messages() == [] and sys.stderr is terminal
+
+
+# TensorBoard
+
+
+def events(folder: Path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(folder), size_guidance={"tensors": 0})
+    found.Reload()
+    return found
+
+
+def scalars(found, tag):
+    from tensorboard.util import tensor_util
+
+    return [(e.step, tensor_util.make_ndarray(e.tensor_proto).item()) for e in found.Tensors(tag)]
+
+
+def strings(found, tag) -> list[bytes]:
+    return list(found.Tensors(tag)[0].tensor_proto.string_val)
+
+
+@pytest.fixture
+def board(tmp_path):
+    hook = TensorBoardHook(tmp_path / "events", log_interval=2)
+    hook.start(0)
+    return hook
+
+
+def test_tensorboard_gets_the_scalars_of_every_interval(board):
+    for step in range(1, 5):
+        terms = {"mel_loss": step / 2, "weighted/mel_loss": float(step), "learning_rate": 0.5}
+        board.after_step(record(step, {**terms, "gradient_norm": 0.25}))
+    board.record_validation(4, {"mel_loss": 0.75})
+    board.finish(4, "done")
+    found = events(board.folder)
+    assert scalars(found, "train/mel_loss") == [(2, 1.0), (4, 2.0)]
+    assert scalars(found, "weighted/mel_loss") == [(2, 2.0), (4, 4.0)]
+    assert scalars(found, "train/learning_rate") == [(2, 0.5), (4, 0.5)]
+    assert scalars(found, "train/gradient_norm") == [(2, 0.25), (4, 0.25)]
+    assert scalars(found, "time/data_ms") == [(2, 1.0), (4, 1.0)]
+    assert scalars(found, "time/compute_ms") == [(2, 9.0), (4, 9.0)]
+    assert scalars(found, "val/mel_loss") == [(4, 0.75)]
+
+
+def test_tensorboard_gets_a_matrix_as_a_picture(board):
+    from PIL import Image
+
+    board.images(7, "mel", np.array([[-2.0, 0.0, 2.0]]))
+    board.finish(7, "done")
+    width, height, png = strings(events(board.folder), "mel")
+    pixels = np.asarray(Image.open(io.BytesIO(png)))
+    # The middle is 127.5, which may be rounded either way.
+    assert (width, height) == (b"3", b"1")
+    assert pixels[0, 0] == 0 and pixels[0, 1] in (127, 128) and pixels[0, 2] == 255
+
+
+def test_tensorboard_keeps_the_colours_of_a_picture(board):
+    from PIL import Image
+
+    picture = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
+    board.images(7, "alignment", picture)
+    board.finish(7, "done")
+    _, _, png = strings(events(board.folder), "alignment")
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(png))), picture)
+
+
+def test_a_constant_matrix_becomes_black():
+    np.testing.assert_array_equal(grey(np.full((2, 3), -4.0)), np.zeros((2, 3, 1)))
+
+
+def test_tensorboard_gets_audio(board):
+    import soundfile
+
+    samples = np.array([0.0, 0.5, -0.5, 0.25])
+    board.audio(3, "sample", samples, 22050)
+    board.finish(3, "done")
+    heard, rate = soundfile.read(io.BytesIO(strings(events(board.folder), "sample")[0]))
+    assert rate == 22050
+    np.testing.assert_allclose(heard, samples, atol=1 / 32768)
+
+
+def test_without_tensorboard_one_line_names_the_extra_and_nothing_is_written(
+    tmp_path, messages, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    hook = TensorBoardHook(tmp_path / "events", log_interval=1)
+    hook.start(0)
+    hook.after_step(record(1))
+    hook.record_validation(1, {"loss": 1.0})
+    hook.images(1, "mel", np.zeros((2, 2)))
+    hook.audio(1, "sample", np.zeros(4), 22050)
+    hook.finish(1, "done")
+    assert len(messages()) == 1 and "myxtts[tensorboard]" in messages()[0]
+    assert not (tmp_path / "events").exists()
+
+
+# Weights & Biases
+
+
+@pytest.fixture
+def fake_wandb(monkeypatch):
+    """A module that notes what it is told, and gives its runs the ids run-1, run-2, ..."""
+    module, calls = ModuleType("wandb"), []
+
+    def init(**arguments):
+        calls.append(("init", arguments))
+        number = sum(name == "init" for name, _ in calls)
+        return SimpleNamespace(
+            id=arguments["id"] or f"run-{number}",
+            log=lambda values, step: calls.append(("log", (step, values))),
+            finish=lambda: calls.append(("finish", None)),
+        )
+
+    module.init = init
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    return calls
+
+
+def test_wandb_gets_the_settings_the_scalars_and_the_end(tmp_path, fake_wandb):
+    hook = WandbHook("voices", {"seed": 42}, tmp_path / "run", log_interval=2)
+    hook.start(0)
+    for step in (1, 2):
+        hook.after_step(record(step, {"loss": step / 2}))
+    hook.record_validation(2, {"loss": 0.75})
+    hook.finish(2, "done")
+    settings = {"project": "voices", "config": {"seed": 42}, "dir": str(tmp_path / "run")}
+    assert fake_wandb == [
+        ("init", {**settings, "id": None, "resume": "allow"}),
+        ("log", (2, {"epoch": 0, "loss": 1.0, "data_ms": 1.0, "compute_ms": 9.0})),
+        ("log", (2, {"val/loss": 0.75})),
+        ("finish", None),
+    ]
+
+
+@pytest.mark.parametrize(("step", "known"), [(20, "run-1"), (0, None)])
+def test_a_restart_goes_on_with_its_wandb_run_unless_it_starts_over(
+    tmp_path, fake_wandb, step, known
+):
+    WandbHook("voices", {}, tmp_path, 1).start(0)
+    WandbHook("voices", {}, tmp_path, 1).start(step)
+    assert fake_wandb[1][1]["id"] == known
+
+
+def test_wandb_that_is_asked_for_and_missing_is_an_error_that_names_the_extra(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(UserError, match=r"myxtts\[wandb\]"):
+        WandbHook("voices", {}, tmp_path, 1)

@@ -1,0 +1,212 @@
+"""The loop, with steps that compute nothing: when hooks hear of what, and how it ends."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from myxtts.training.loop import FINISHED, Hook, OutOfMemory, TrainingLoop
+
+
+class CountingStep:
+    """A step whose loss is its own number; it may fail at one of them."""
+
+    def __init__(self, failure: Exception | None = None, at: int = 0):
+        self.failure, self.at = failure, at
+        self.taken: list[int] = []
+
+    def __call__(self, batch, number: int) -> tf.Tensor:
+        if number == self.at:
+            raise self.failure
+        self.taken.append(number)
+        return tf.constant([float(number)])
+
+    def read(self, metrics: tf.Tensor) -> dict[str, float]:
+        return {"loss": float(metrics[0])}
+
+
+class Diary(Hook):
+    """Writes down what it hears, and how many steps had been taken by then."""
+
+    def __init__(self, step: CountingStep, due: int = 0):
+        self.step, self.due = step, due
+        self.heard: list[tuple] = []
+        self.records = []
+
+    def start(self, step):
+        self.heard.append(("start", step))
+
+    def is_due(self, step):
+        return bool(self.due) and step % self.due == 0
+
+    def after_step(self, record):
+        self.heard.append(("step", record.step, len(self.step.taken)))
+        self.records.append(record)
+
+    def after_epoch(self, epoch, step):
+        self.heard.append(("epoch", epoch, step))
+
+    def finish(self, step, reason):
+        self.heard.append(("finish", step, reason))
+
+
+def items(per_epoch: int = 2, epoch: int = 0, number: int = 0):
+    """Endless batches of two utterances; the first batch of an epoch has utterances 0 and 1."""
+    while True:
+        for at in range(number, per_epoch):
+            index = np.array([2 * at, 2 * at + 1])
+            yield epoch, at, {"mel": tf.zeros([2, 7, 1]), "index": tf.constant(index)}
+        epoch, number = epoch + 1, 0
+
+
+def make_loop(step=None, hooks=(), epochs=100, total=5, done=0) -> TrainingLoop:
+    return TrainingLoop(
+        step or CountingStep(),
+        hooks,
+        epochs,
+        total,
+        lambda index: [f"utt-{i}" for i in index],
+        done,
+    )
+
+
+def test_metrics_are_fetched_one_step_late_and_none_is_lost():
+    step = CountingStep()
+    diary = Diary(step)
+    assert make_loop(step, [diary], total=3).run(items()) == FINISHED
+    assert diary.heard == [
+        ("start", 0),
+        ("step", 1, 2),
+        ("step", 2, 2),  # the epoch ends with it
+        ("epoch", 0, 2),
+        ("step", 3, 3),
+        ("epoch", 1, 3),  # what there was of it
+        ("finish", 3, FINISHED),
+    ]
+    assert [record.metrics["loss"] for record in diary.records] == [1.0, 2.0, 3.0]
+
+
+def test_where_a_hook_is_due_it_finds_the_model_as_that_step_left_it():
+    step = CountingStep()
+    diary = Diary(step, due=2)
+    make_loop(step, [diary, Hook()], total=5).run(items(per_epoch=10))
+    taken = {event[1]: event[2] for event in diary.heard if event[0] == "step"}
+    assert taken == {1: 2, 2: 2, 3: 4, 4: 4, 5: 5}
+
+
+def test_a_record_says_where_in_the_plan_it_was_and_how_long_it_took():
+    diary = Diary(CountingStep())
+    make_loop(hooks=[diary], total=3).run(items())
+    found = [(r.step, r.epoch, r.number, np.asarray(r.index).tolist()) for r in diary.records]
+    assert found == [(1, 0, 0, [0, 1]), (2, 0, 1, [2, 3]), (3, 1, 0, [0, 1])]
+    assert all(r.data_ms >= 0 and r.compute_ms > 0 for r in diary.records)
+
+
+def test_it_ends_after_its_epochs():
+    diary = Diary(CountingStep())
+    assert make_loop(hooks=[diary], epochs=2, total=99).run(items(per_epoch=3)) == FINISHED
+    assert diary.heard[-2:] == [("epoch", 1, 6), ("finish", 6, FINISHED)]
+
+
+def test_it_goes_on_from_any_step():
+    step = CountingStep()
+    diary = Diary(step)
+    make_loop(step, [diary], total=5, done=3).run(items(epoch=1, number=1))
+    assert step.taken == [4, 5]
+    assert diary.heard[0] == ("start", 3)
+    assert [(r.epoch, r.number) for r in diary.records] == [(1, 1), (2, 0)]
+
+
+def test_where_all_is_done_no_step_is_taken():
+    step = CountingStep()
+    diary = Diary(step)
+    assert make_loop(step, [diary], total=5, done=5).run(items()) == FINISHED
+    assert step.taken == [] and diary.heard == [("start", 5), ("finish", 5, FINISHED)]
+
+
+def test_finite_batches_end_the_run():
+    batches = [item for item, _ in zip(items(), range(3), strict=False)]
+    diary = Diary(CountingStep())
+    assert make_loop(hooks=[diary], total=99).run(batches) == FINISHED
+    assert diary.heard[-1] == ("finish", 3, FINISHED)
+
+
+def test_out_of_memory_names_the_utterances_and_what_to_do():
+    step = CountingStep(tf.errors.ResourceExhaustedError(None, None, "OOM when allocating"), at=2)
+    diary = Diary(step)
+    with pytest.raises(OutOfMemory) as caught:
+        make_loop(step, [diary]).run(items())
+    message = str(caught.value)
+    for part in ("step 2", "2 utterances", "7 frames", "utt-2, utt-3", "--batch-size"):
+        assert part in message
+    assert diary.heard[-1] == ("finish", 1, "failed")
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_whatever_happens_every_hook_hears_of_the_end(at):
+    step = CountingStep(RuntimeError("broken"), at=at)
+    diaries = [Diary(step), Diary(step)]
+    with pytest.raises(RuntimeError, match="broken"):
+        make_loop(step, diaries).run(items())
+    assert [diary.heard[-1] for diary in diaries] == [("finish", at - 1, "failed")] * 2
+
+
+def test_a_hook_that_raises_ends_the_run():
+    class Strict(Hook):
+        def after_step(self, record):
+            raise ValueError("not good enough")
+
+    diary = Diary(CountingStep())
+    with pytest.raises(ValueError, match="not good enough"):
+        make_loop(hooks=[Strict(), diary]).run(items())
+    assert diary.heard[-1][-1] == "failed"
+
+
+def test_a_hook_that_cannot_finish_keeps_none_from_it():
+    class Clumsy(Hook):
+        def finish(self, step, reason):
+            raise OSError("disk full")
+
+    step = CountingStep()
+    diaries = [Diary(step), Diary(step)]
+    with pytest.raises(OSError, match="disk full"):
+        make_loop(step, [diaries[0], Clumsy(), diaries[1]], total=2).run(items())
+    assert [diary.heard[-1] for diary in diaries] == [("finish", 2, FINISHED)] * 2
+
+
+class Signal(Hook):
+    """Sends this process a signal after a step."""
+
+    def __init__(self, number: int, at: int, times: int = 1):
+        self.number, self.at, self.times = number, at, times
+
+    def is_due(self, step):
+        return step == self.at
+
+    def after_step(self, record):
+        if record.step == self.at:
+            for _ in range(self.times):
+                os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_run_after_the_step_and_is_its_reason(number):
+    before = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
+    step = CountingStep()
+    diary = Diary(step)
+    reason = make_loop(step, [Signal(number, 2), diary], total=99).run(items())
+    assert reason == signal.Signals(number).name
+    assert step.taken == [1, 2]
+    assert diary.heard[-1] == ("finish", 2, reason)
+    assert [r.step for r in diary.records] == [1, 2]
+    assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_a_second_signal_interrupts_at_once_and_saves_nothing():
+    step = CountingStep()
+    diary = Diary(step)
+    with pytest.raises(KeyboardInterrupt):
+        make_loop(step, [Signal(signal.SIGINT, 2, times=2), diary], total=99).run(items())
+    assert diary.heard[-1] == ("finish", 2, "failed")

@@ -1,0 +1,148 @@
+"""Losses against numbers worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from myxtts.config.config import XTTSConfig
+from myxtts.models.decoder import natural_mel
+from myxtts.models.xtts import TAIL_GROUPS
+from myxtts.training import losses
+from myxtts.training.losses import XTTSLoss
+from tests.tiny_model import tiny_config
+
+LN2 = math.log(2)
+
+
+def numbers(*values) -> tf.Tensor:
+    return tf.constant(values, tf.float32)
+
+
+def test_a_mean_counts_only_what_is_real():
+    found = losses.masked_mean(numbers([1, 2, 9], [3, 9, 9]), tf.constant([2, 1]))
+    assert float(found) == 2.0
+    assert float(losses.masked_mean(numbers([5, 5]), tf.constant([0]))) == 0.0
+
+
+def test_the_mel_loss_is_the_mean_absolute_difference():
+    mel = tf.zeros([1, 2, 2])
+    # The prediction has a tail, which is not compared: (1 + 3 + 0 + 2) / 4.
+    predicted = tf.constant([[[1.0, -3.0], [0.0, 2.0], [50.0, 50.0]]])
+    assert float(losses.mel_loss(predicted, mel, tf.constant([2]))) == 1.5
+    assert float(losses.mel_loss(predicted, mel, tf.constant([1]))) == 2.0
+
+
+def test_the_alignment_loss_compares_each_frame_with_its_token():
+    mu = tf.constant([[[0.0, 0.0], [1.0, 1.0]]])
+    mel = natural_mel(tf.constant([[[0.0, 2.0], [1.0, 1.0], [3.0, 1.0]]]))
+    # Frame 0 with token 0: (0 + 4) / 2; frames 1 and 2 with token 1: 0 and (4 + 0) / 2.
+    tokens = tf.constant([[0, 1, 1]])
+    assert float(losses.alignment_loss(mu, mel, tokens, tf.constant([3]))) == pytest.approx(4 / 3)
+    assert float(losses.alignment_loss(mu, mel, tokens, tf.constant([2]))) == pytest.approx(1.0)
+
+
+def test_the_duration_loss_is_of_logarithms():
+    # Tokens of 1 and 2 frames, both predicted as 1: (0 + ln² 2) / 2, and 2 frames in all instead
+    # of 3; the third token is padding.
+    found = losses.duration_loss(numbers([0, 0, 9]), tf.constant([[1, 2, 0]]), tf.constant([2]))
+    assert float(found) == pytest.approx(LN2**2 / 2 + math.log(3 / 2) ** 2)
+
+
+def test_the_prosody_loss_is_a_mean_square():
+    found = losses.prosody_loss(numbers([1, 2, 9]), numbers([0, 4, 0]), tf.constant([2]))
+    assert float(found) == pytest.approx((1 + 4) / 2)
+
+
+@pytest.mark.parametrize("groups", [6, 11])
+@pytest.mark.parametrize(("frames", "last"), [(3, 2), (4, 2), (1, 1)])
+def test_speech_has_ended_from_its_last_group_into_the_tail(groups, frames, last):
+    # Undecided everywhere: a group before the end costs ln 2, one of the end five times that.
+    logits = tf.zeros([1, groups])
+    positives = 1 + TAIL_GROUPS
+    expected = LN2 * ((last - 1) + 5 * positives) / (last - 1 + positives)
+    found = losses.stop_loss(logits, tf.constant([frames]), 2, 5.0)
+    assert float(found) == pytest.approx(expected, rel=1e-6)
+
+
+def test_each_group_of_the_stop_loss_pulls_in_its_direction():
+    logits = tf.Variable(tf.fill([1, 9], 0.1))
+    with tf.GradientTape() as tape:
+        loss = losses.stop_loss(logits, tf.constant([6]), 2, 5.0)
+    # Three groups of speech, the last of them an end; four of tail; two that do not count.
+    direction = np.sign(tape.gradient(loss, logits).numpy()[0])
+    np.testing.assert_array_equal(direction, [1, 1, -1, -1, -1, -1, -1, 0, 0])
+
+
+def test_voice_similarity_is_one_minus_the_cosine():
+    asked = numbers([1, 0], [1, 0], [1, 0])
+    heard = numbers([2, 0], [0, 3], [-1, 0])
+    each = [losses.voice_similarity_loss(heard[i : i + 1], asked[:1]) for i in range(3)]
+    np.testing.assert_allclose(each, [0, 1, 2], atol=1e-6)
+    assert float(losses.voice_similarity_loss(heard, asked)) == pytest.approx(1.0)
+
+
+def test_the_speaker_loss_is_a_cross_entropy():
+    found = losses.speaker_loss(tf.zeros([2, 5]), tf.constant([0, 4]))
+    assert float(found) == pytest.approx(math.log(5))
+
+
+def test_the_total_is_the_sum_of_the_weighted_terms():
+    total, weighted = losses.weighted_sum(
+        {"a": tf.constant(2.0), "b": tf.constant(3.0)}, {"a": 0.5, "b": 2.0}
+    )
+    assert float(total) == 7.0
+    assert {name: float(value) for name, value in weighted.items()} == {"a": 1.0, "b": 6.0}
+
+
+def test_terms_and_weights_must_be_of_the_same_names():
+    with pytest.raises(ValueError, match="a.*b.*differ"):
+        losses.weighted_sum({"a": tf.constant(1.0)}, {"b": 1.0})
+
+
+def test_factors_scale_the_weights_that_they_name():
+    assert losses.scaled_weights({"a": 2.0, "b": 3.0}, {"a": 0.5}) == {"a": 1.0, "b": 3.0}
+
+
+def test_the_weights_are_the_configured_ones():
+    config = XTTSConfig(mel_loss_weight=3.0, stop_loss_weight=0.0, decoder_reduction=4)
+    loss = XTTSLoss.from_config(config)
+    assert loss.weights["mel_loss"] == 3.0 and loss.weights["stop_loss"] == 0.0
+    assert loss.weights.keys() == losses.WEIGHTS.keys()
+    assert loss.reduction == 4 and loss.stop_positive_weight == 5.0
+
+
+def test_the_voice_asked_for_learns_nothing_from_the_voice_heard():
+    """Else both would agree on a vector that says nothing."""
+    asked = tf.Variable([[1.0, 0.0]])
+    heard = tf.Variable([[0.0, 1.0]])
+    batch, outputs = one_of_each()
+    with tf.GradientTape() as tape:
+        terms = XTTSLoss.from_config(tiny_config()).terms(
+            batch, {**outputs, "voice": tf.identity(asked), "heard_voice": tf.identity(heard)}
+        )
+        loss = terms["voice_similarity_loss"]
+    gradients = tape.gradient(loss, [asked, heard])
+    assert gradients[0] is None and np.abs(gradients[1]).max() > 0
+
+
+def one_of_each() -> tuple[dict, dict]:
+    """A batch of one utterance of two frames and one token, and outputs for it."""
+    one = tf.constant([1])
+    batch = {"mel": tf.zeros([1, 2, 2], tf.float16), "mel_lengths": tf.constant([2])}
+    batch |= {"text_lengths": one, "speaker": one}
+    per_token = ("log_durations", "pitch", "energy", "token_pitch", "token_energy")
+    outputs = {name: tf.zeros([1, 1]) for name in per_token}
+    outputs |= {"durations": tf.constant([[2]]), "frame_tokens": tf.constant([[0, 0]])}
+    outputs |= {"mel": tf.ones([1, 10, 2]), "stop": tf.zeros([1, 5]), "mu": tf.zeros([1, 1, 2])}
+    outputs |= {"voice": tf.ones([1, 2]), "heard_voice": tf.ones([1, 2])}
+    return batch, outputs | {"speaker_logits": tf.zeros([1, 3])}
+
+
+def test_all_terms_are_there_in_float32_for_a_stored_mel_of_float16():
+    total, terms, weighted = XTTSLoss.from_config(tiny_config())(*one_of_each())
+    assert terms.keys() == weighted.keys() == losses.WEIGHTS.keys()
+    assert all(value.dtype == tf.float32 for value in (total, *terms.values()))
+    assert float(terms["mel_loss"]) == 1.0
+    assert float(total) == pytest.approx(sum(float(value) for value in weighted.values()))

@@ -1,0 +1,190 @@
+"""The trainer: what it refuses, what it keeps, and what it says. Its steps run eagerly here."""
+
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from myxtts.checkpoints import load_state, load_voice, saved_states
+from myxtts.errors import UserError
+from myxtts.training import trainer as trainer_module
+from myxtts.training.hooks import TrainingDiverged
+from myxtts.training.loop import OutOfMemory
+from myxtts.training.trainer import XTTSTrainer
+from tests.make_corpus import make_corpus
+from tests.training.runs import final_state, run_config
+
+PLAN = {"max_steps": 2, "save_interval": 1, "enable_eager_debug": True}
+
+
+@pytest.fixture(autouse=True)
+def graphs_afterwards():
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("speech") / "corpus"
+    return make_corpus(path, 6, speakers=2, seconds=(0.3, 0.5))
+
+
+@pytest.fixture
+def make_trainer(corpus, tmp_path):
+    def make(resume=None, folder="run", data=corpus, **settings) -> XTTSTrainer:
+        config = run_config(data, tmp_path / folder, **{**PLAN, "val_fraction": 0.0, **settings})
+        return XTTSTrainer(config, resume=resume)
+
+    return make
+
+
+@pytest.fixture
+def messages(caplog):
+    caplog.set_level(logging.INFO, logger="myxtts")
+    return lambda: "\n".join(record.getMessage() for record in caplog.records)
+
+
+def steps_of(folder: Path) -> list[int]:
+    return [int(path.name.removeprefix("step-")) for path in saved_states(folder / "checkpoints")]
+
+
+def poisoned(batches, number: int) -> list[dict]:
+    """Batches of which one has a frame that is not a number."""
+    batches = list(batches)
+    mel = batches[number]["mel"].numpy()
+    mel[0, 0] = np.nan
+    batches[number] = {**batches[number], "mel": tf.constant(mel)}
+    return batches
+
+
+def test_a_run_in_eager_debug_leaves_a_voice_and_says_how_it_ran(make_trainer, messages):
+    trainer = make_trainer(adaptive_loss_weights=True)
+    assert trainer.train() == "finished"
+    assert "the step ran eagerly" in messages()
+    assert "Loss weights: mel_loss=1, stop_loss=0.2" in messages()
+    # Adaptive weights are logged, and saved with the run.
+    lines = [json.loads(x) for x in (trainer.folder / "history.jsonl").read_text().splitlines()]
+    factors = [value for name, value in lines[-1].items() if name.startswith("factor/")]
+    assert len(factors) == 8 and all(0.25 <= value <= 4 for value in factors)
+    assert np.all(final_state(trainer.folder)["balance/means"] >= 0)
+    assert final_state(trainer.folder)["balance/means"].max() > 0
+    voice = load_voice(trainer.folder)
+    assert voice.speakers == ("speaker0", "speaker1")
+    assert np.abs(voice.voices).max() > 0
+    # A voice goes anywhere: it names no folder of this machine.
+    assert str(trainer.folder.parent) not in (trainer.folder / "voice/config.yaml").read_text()
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good(make_trainer):
+    trainer = make_trainer(max_steps=0, epochs=1, batch_size=2)
+    data, _ = trainer.prepare_datasets()
+    batches = poisoned(data.train_batches(), 1)
+    with pytest.raises(TrainingDiverged) as caught:
+        trainer.train(batches)
+    message = str(caught.value)
+    assert "step 2" in message and "mel_loss=nan" in message
+    for name in trainer.ids_of(batches[1]["index"]):
+        assert name in message
+    assert str(trainer.folder / "checkpoints" / "step-00000001") in message
+    assert steps_of(trainer.folder) == [1]
+    for name, value in final_state(trainer.folder).items():
+        assert np.isfinite(value).all(), name
+    # Diverging once more, it still knows that checkpoint, which another process wrote.
+    again = make_trainer(max_steps=0, epochs=1, batch_size=2)
+    again.prepare_datasets()
+    with pytest.raises(TrainingDiverged, match="step-00000001"):
+        again.train(batches)
+
+
+def test_out_of_memory_names_the_utterances_and_keeps_checkpoints(make_trainer, monkeypatch):
+    make = trainer_module.make_train_step
+
+    def make_greedy(*args, **how):
+        step = make(*args, **how)
+        take = step.function
+
+        def greedy(batch, number):
+            if int(number) == 2:
+                raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+            return take(batch, number)
+
+        step.function = greedy
+        return step
+
+    monkeypatch.setattr(trainer_module, "make_train_step", make_greedy)
+    trainer = make_trainer()
+    with pytest.raises(OutOfMemory, match="step 2.*utt-000.*--batch-size"):
+        trainer.train()
+    assert steps_of(trainer.folder) == [1]
+
+
+@pytest.fixture(scope="module")
+def finished_run(corpus, tmp_path_factory) -> Path:
+    """The folder of a run of one step, never written to again."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    XTTSTrainer(run_config(corpus, folder, **{**PLAN, "val_fraction": 0.0, "max_steps": 1})).train()
+    tf.config.run_functions_eagerly(False)
+    return folder
+
+
+@pytest.fixture
+def finished(finished_run, tmp_path) -> Path:
+    """A copy of it, where `make_trainer` goes on."""
+    return Path(shutil.copytree(finished_run, tmp_path / "run"))
+
+
+def test_starting_over_keeps_the_old_run_beside(make_trainer, finished):
+    before = final_state(finished)
+    (finished / "note.txt").write_text("mine")
+    make_trainer(resume=False, max_steps=1).train()
+    aside = finished.with_name("run.1")
+    assert final_state(aside).keys() == before.keys() and steps_of(aside) == [1]
+    assert (aside / "note.txt").exists() and (aside / "history.jsonl").exists()
+    assert steps_of(finished) == [1] and not (finished / "note.txt").exists()
+
+
+def test_another_corpus_or_tokenizer_is_refused_by_name(make_trainer, finished, tmp_path):
+    other = make_corpus(tmp_path / "other", 6, speakers=3, seconds=(0.3, 0.5))
+    with pytest.raises(UserError, match="other speakers.*--reset-training"):
+        make_trainer(data=other).train()
+    with pytest.raises(UserError, match="other (tokenizer|languages).*--reset-training"):
+        make_trainer(language="de").train()
+    assert steps_of(finished) == [1]
+
+
+def test_another_plan_goes_on_with_the_epochs_first_batch(make_trainer, finished, messages):
+    trainer = make_trainer(batch_size=2)
+    assert trainer.train() == "finished"
+    assert "plan changed): going on with the first batch of epoch" in messages()
+    state = load_state(saved_states(finished / "checkpoints")[-1])
+    assert state.step == 2 and state.facts["number"] == 1
+
+
+def test_a_model_of_other_widths_is_refused(make_trainer, finished):
+    with pytest.raises(UserError, match="does not fit.*decoder.*--reset-training"):
+        make_trainer(decoder_dim=24).train()
+
+
+def test_where_there_is_nothing_to_resume_it_fails(make_trainer):
+    trainer = make_trainer(resume=True)
+    with pytest.raises(UserError, match="nothing to resume in .*run"):
+        trainer.train()
+
+
+def test_a_checkpoint_can_be_named(make_trainer, finished):
+    trainer = make_trainer(folder="elsewhere", resume=finished / "checkpoints" / "step-00000001")
+    assert trainer.train() == "finished"
+    assert steps_of(trainer.folder) == [2]
+
+
+def test_a_second_training_in_the_same_folder_is_refused(make_trainer):
+    trainer = make_trainer()
+    trainer.folder.mkdir(parents=True)
+    with trainer_module._alone_in(trainer.folder):
+        with pytest.raises(UserError, match="another process trains in .*--checkpoint-dir"):
+            trainer.train()
+    assert not (trainer.folder / "checkpoints").exists()
