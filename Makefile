@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 # TensorFlow for the GPU where its driver answers.
 DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
 INSTALLED := $(VENV)/.installed-$(DEVICE)
-DEMO := demo/corpus
-BENCHMARKS ?= features prepare input_pipeline scale kill_prepare
+DEMO := demo
+BENCHMARKS ?= features prepare input_pipeline scale kill_prepare training_step griffin_lim kill_training
 PYTEST_ARGS ?=
 
 CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
@@ -16,7 +16,7 @@ CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exi
 .PHONY: help venv test lint demo bench clean
 
 help:
-	@echo "make demo    install, make the built-in corpus, prepare it, and report stalls"
+	@echo "make demo    install, make the built-in corpus, train on it, speak unseen sentences, and report"
 	@echo "make test    ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make lint    ruff alone"
 	@echo "make bench   what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
@@ -43,12 +43,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 
 demo: $(INSTALLED)
-	$(BIN)/myxtts data demo $(DEMO) --speakers 2 --clauses 150
-	$(BIN)/myxtts data check $(DEMO)
-	$(BIN)/myxtts prepare $(DEMO)
-	$(BIN)/myxtts bench data $(DEMO) --quick
-	@echo
-	@echo "The corpus is in $(DEMO), its features in $(DEMO)/cached_features; rm -r demo removes both."
+	$(BIN)/myxtts demo $(DEMO)
 
 bench: $(INSTALLED)
 	set -e; for name in $(BENCHMARKS); do echo; $(BIN)/python benchmarks/$$name.py; done
