@@ -5,7 +5,6 @@ BIN := $(VENV)/bin
 # TensorFlow for the GPU where its driver answers.
 DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
 INSTALLED := $(VENV)/.installed-$(DEVICE)
-DEMO := demo
 BENCHMARKS ?= features prepare input_pipeline scale kill_prepare training_step griffin_lim kill_training
 PYTEST_ARGS ?=
 
@@ -43,7 +42,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 
 demo: $(INSTALLED)
-	$(BIN)/myxtts demo $(DEMO)
+	$(BIN)/myxtts demo
 
 bench: $(INSTALLED)
 	set -e; for name in $(BENCHMARKS); do echo; $(BIN)/python benchmarks/$$name.py; done

@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,7 @@ from myxtts.data.measure import Bar, Cost, Stall
 BATCH_SIZE = 48
 NPY_UTTERANCES = 1_500
 STALL_BATCHES = 150
+ALIVE = 6  # four prefetched, one in use, one being made
 STEP_BARS = {20: 0.99, 10: 0.97}
 TYPES = ("float32", "float16")
 
@@ -94,7 +96,11 @@ def _variants(
 ) -> dict[str, Callable[[], Cost | None]]:
     count = len(measure.planned(plan))
     copy = partial(memcpy, caches["float32"], plan)
-    variants: dict[str, Callable] = {"memcpy": lambda: measure.measure(copy, count)}
+    variants: dict[str, Callable] = {
+        "memcpy": lambda: measure.measure(copy, count),
+        # A reader's batches live until they are used: what copies cost that live as long.
+        f"memcpy, {ALIVE} batches alive": lambda: measure.measure(lambda: _alive(copy()), count),
+    }
     for dtype, cache in caches.items():
         for reader in ("host", "native"):
             make = partial(_batches, cache, plan, reader)
@@ -123,6 +129,13 @@ def memcpy(cache: PackedCache, plan: BatchPlan) -> Iterator[np.ndarray]:
         fresh[:] = source[at : at + size]
         at += size
         yield fresh
+
+
+def _alive(copies: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    kept: deque[np.ndarray] = deque(maxlen=ALIVE)
+    for copy in copies:
+        kept.append(copy)
+        yield copy
 
 
 def _batch_bytes(plan: BatchPlan, cache: PackedCache) -> np.ndarray:

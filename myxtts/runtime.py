@@ -76,8 +76,10 @@ def configure_gpus(
     has_gpu = bool(devices)
     half = half_precision([_capability(device) for device in devices])
     keras.config.set_dtype_policy(half if _holds(mixed, has_gpu) else "float32")
-    tf.config.optimizer.set_jit("autoclustering" if _holds(xla, has_gpu) else False)
-    tf.config.run_functions_eagerly(enable_eager_debug or not enable_graph_mode)
+    eager = enable_eager_debug or not enable_graph_mode
+    # What runs eagerly is not compiled, whatever was asked for.
+    tf.config.optimizer.set_jit("autoclustering" if _holds(xla, has_gpu) and not eager else False)
+    tf.config.run_functions_eagerly(eager)
 
     state = _read_back(notes)
     log.info("%s", state)

@@ -35,7 +35,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     about = "make the built-in corpus, train a voice on it, let it speak, and judge it, in minutes"
     parser = add_command(verbs, "demo", about, run)
     where = "where everything is kept; what is there already is used (default: %(default)s)"
-    named = {"metavar": "FOLDER", "nargs": "?", "type": Path, "default": "demo"}
+    named = {"metavar": "FOLDER", "nargs": "?", "type": Path, "default": "runs/demo"}
     parser.add_argument("folder", **named, help=where)
     parser.add_argument("--language", choices=("en", "fa"), default="en", help="what is spoken")
     for name, default, about in (
@@ -101,7 +101,7 @@ def demo_config(args: argparse.Namespace) -> XTTSConfig:
         text_units="phonemes",
         language=args.language,
         max_steps=args.steps,
-        checkpoint_dir=str(args.folder / "run"),
+        checkpoint_dir=str(args.folder),
     )
 
 
@@ -223,7 +223,7 @@ def judge(args: argparse.Namespace, voice: "Voice", trials: "Sequence[Trial]") -
             f"{args.speakers} synthetic voices of {args.clauses:,} sentences each, said "
             f"{len(main.sentences)} sentences that it never saw, with Griffin-Lim as vocoder."
         ),
-        history=args.folder / "run" / "history.jsonl",
+        history=args.folder / "history.jsonl",
         example=make_example(voice, main, alignments[0]),
         scores=scores,
         measures=measure_trial(main, alignments, scores[0] if scores else None),
@@ -320,7 +320,7 @@ def print_outcome(args: argparse.Namespace, facts: "ReportFacts", page: Path) ->
         own, ceiling = facts.scores[0].rates, facts.scores[0].ceiling
         for name, most in (("wer", WER_ABOVE), ("cer", CER_ABOVE)):
             above = getattr(own, name) - getattr(ceiling, name)
-            verdict = "as hoped" if above <= most else "MORE than hoped"
+            verdict = "as hoped" if above <= most else "MORE than hoped: train for more --steps"
             print(f"{name.upper()} {above:+.3f} above the recordings', hoped for {most}: {verdict}")
     for name, value in facts.measures.items():
         print(f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}")
@@ -328,7 +328,7 @@ def print_outcome(args: argparse.Namespace, facts: "ReportFacts", page: Path) ->
         print(f"not measured: {what}. {why}")
     print()
     print(f"audio   {args.folder / 'audio'}")
-    print(f"voice   {args.folder / 'run'}")
+    print(f"voice   {args.folder}")
     print(f"plots   {page.parent}")
     print(f"report  {page}")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from myxtts.cli.progress import progress
-from myxtts.cli.settings import add_settings, corpus_config
+from myxtts.cli.settings import add_settings, check_corpus, resolve_settings
 from myxtts.cli.terminal import INTERRUPTED, add_command, add_verbose, import_tensorflow
 from myxtts.cli.terminal import run as run_command
 from myxtts.config.config import XTTSConfig
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Every setting, and what to do about an earlier run in the same folder."""
     add_resuming(parser)
     add_settings(parser)
-    parser.usage = "%(prog)s [--resume | --reset-training] [settings]"
+    parser.usage = "%(prog)s [--resume | --resume-from FOLDER | --reset-training] [settings]"
 
 
 def add_resuming(parser: argparse.ArgumentParser) -> None:
@@ -38,26 +38,34 @@ def add_resuming(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `train_main.py`."""
+    return run_command(run, parse_args(argv))
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the arguments of `train_main.py`."""
     parser = argparse.ArgumentParser("train_main.py", description=__doc__, allow_abbrev=False)
     add_arguments(parser)
     add_verbose(parser)
-    return run_command(run, parser.parse_args(argv))
+    return parser.parse_args(argv)
 
 
 def build_config(args: argparse.Namespace) -> XTTSConfig:
-    """The configuration that the arguments of `train_main.py` settle."""
-    return corpus_config(args)
+    """The configuration that the arguments of `train_main.py` settle, from `parse_args`."""
+    return resolve_settings(args).config
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
     config = build_config(args)
+    check_corpus(config.data)
     import_tensorflow()
     logging.getLogger("myxtts").setLevel(logging.INFO)
     reason = train(config, resume_choice(args))
     folder = config.training.checkpoint_dir
     if reason.startswith("SIG"):
-        print(f"stopped by {reason}: saved in {folder}; run the same command to go on")
+        again = "run it without --reset-training" if args.reset_training else "run the same command"
+        again = "run it without --resume-from" if args.resume_from else again
+        print(f"stopped by {reason}: saved in {folder}; {again} to go on")
         return INTERRUPTED
     print(f"the voice is in {folder}; speak with it:")
     print(f"  myxtts synthesize --voice {folder} --text 'Hello.' -o hello.wav")

@@ -47,10 +47,10 @@ def test(args: argparse.Namespace) -> None:
 def _add_testing(parser: argparse.ArgumentParser) -> None:
     testing = parser.add_argument_group("mode test")
     about = "the voice's folder (default: that of --checkpoint-dir)"
-    testing.add_argument("--checkpoint", metavar="DIR", help=about)
+    testing.add_argument("--checkpoint", "--voice", metavar="DIR", help=about)
     testing.add_argument("--text", help="what to say")
     about = "a recording of the voice to be cloned"
-    testing.add_argument("--reference-audio", metavar="WAV", help=about)
+    testing.add_argument("--reference-audio", "--reference", metavar="WAV", help=about)
 
 
 MODES = {"train": train.run, "test": test, "create-config": create_config}

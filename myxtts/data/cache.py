@@ -17,6 +17,7 @@ from myxtts.data.shard_draft import BLOCK, block_starts
 from myxtts.data.store import Column, Store, Strings
 
 NOT_CACHED = -1
+UNKNOWN = -1  # a speaker that is not in the table: one of validation that training never has
 
 
 class StoreView:
@@ -323,7 +324,7 @@ def _codes(names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
 
 def _renumbered(codes: np.ndarray, names: Sequence[str], table: Sequence[str]) -> np.ndarray:
     number = {name: i for i, name in enumerate(table)}
-    return np.array([number[name] for name in names], np.int32)[codes]
+    return np.array([number.get(name, UNKNOWN) for name in names], np.int32)[codes]
 
 
 def _select(names: Sequence, chosen: np.ndarray) -> Sequence:

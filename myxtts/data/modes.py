@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,10 +62,11 @@ class ModeOpener:
         corpora: Sequence[Corpus],
         progress: Progress | None,
         profiler,
+        speakers: Collection[str] | None = None,
     ):
         self.config, self.data = config, config.data
         # One numbering for all parts: a speaker of training is the same one in validation.
-        self.speakers = sorted({name for corpus in corpora for name in corpus.speakers})
+        self.speakers = sorted(corpora[0].speakers if speakers is None else speakers)
         self.languages = sorted({name for corpus in corpora for name in corpus.languages})
         self.tokenizer, self.progress, self.profiler = tokenizer, progress, profiler
         self.workers = min(self.data.num_workers, available_cores())

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batching import BatchOptions
 from myxtts.data.corpus import Corpus, CorpusError, read_corpus
@@ -23,7 +25,9 @@ class TrainingData:
         self.corpus = corpus
         corpora = [corpus, held_out] if held_out else [corpus]
         self.tokenizer = build_tokenizer(corpora, config.data.text_units)
-        opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler)
+        # Who is heard in validation alone has no number, for nothing is learnt of them.
+        speakers = {one.speaker for one in corpus.train}
+        opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler, speakers)
         self.train = opener.open(corpus.train, corpus.root, "training")
         validation = held_out or corpus
         utterances = held_out.utterances if held_out else corpus.val
@@ -55,6 +59,15 @@ class TrainingData:
         if self.val is None:
             raise CorpusError("this corpus has no validation part: raise val_fraction")
         return self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
+
+    def speaker_batches(self, each: int = 4):
+        """Batches of the first few utterances of each speaker."""
+        speaker = self.train.cache.speaker
+        order = np.argsort(speaker, kind="stable")
+        starts = np.searchsorted(speaker[order], speaker[order])
+        chosen = np.zeros(len(speaker), bool)
+        chosen[order] = np.arange(len(order)) - starts < each
+        return self._batches(self.train.keep(chosen, ()), self.batch_options, 0, 0, shuffle=False)
 
     @property
     def batch_options(self) -> BatchOptions:

@@ -79,6 +79,7 @@ def measure_trial(
         "endless sentences": len(endless),
         "length ratio, spoken / recorded": lengths.ratio,
         "least and greatest length ratio": f"{lengths.lowest:.2f}, {lengths.highest:.2f}",
+        # True of any search that had a frame for each token: the two below can tell a bad one.
         "alignments monotonic and complete": f"{whole} of {len(alignments)}",
         "longest sound in an alignment, s": longest_sound(alignments) * frame_seconds,
         "correlation of predicted and aligned durations": correlation(alignments),

@@ -1,6 +1,7 @@
 """The model: text and a reference recording in, mel out; with the alignment that teaches it.
 
-In training it is called with a batch (see `TRAINING_INPUTS`) and returns a dict (see `XTTS.call`).
+In training it is called with a batch that has a `pitch`, with its `reference` [batch, frames, mels]
+and `reference_lengths`, and the `prior_weight` of the alignment; it returns a dict (`XTTS.call`).
 For speaking there are `encode_voice` and `synthesize`, compiled once for all shapes.
 """
 
@@ -21,21 +22,9 @@ from myxtts.models.prosody import (
 )
 from myxtts.models.text_encoder import TextEncoder
 
-# What a call takes: name, rank and type. Pitch may be missing from a corpus's features: zeros then.
-TRAINING_INPUTS = {
-    "tokens": (2, tf.int32),
-    "text_lengths": (1, tf.int32),
-    "language": (1, tf.int32),
-    "mel": (3, tf.float32),
-    "mel_lengths": (1, tf.int32),
-    "pitch": (2, tf.float32),
-    "energy": (2, tf.float32),
-    "reference": (3, tf.float32),
-    "reference_lengths": (1, tf.int32),
-    "prior_weight": (0, tf.float32),
-}
 # Groups of frames behind the end of speech in which the decoder learns that it has ended.
 TAIL_GROUPS = 4
+TAIL_FRAMES = 8  # before the end, that speech may turn out to have ended in: .1 s
 # A token lasts at most this many frames at a speaking rate of 1: 3.5 s, longer than any pause.
 LONGEST_TOKEN = 300
 POSITION_FEATURES = 4
@@ -94,7 +83,6 @@ class XTTS(keras.Model):
     ):
         # The alignment needs its inputs as they are, not rounded to half precision.
         super().__init__(autocast=False, **kwargs)
-        # Keras's own names (`self`, `__class__`, `kwargs`) are not settings.
         self.settings = {
             name: value
             for name, value in locals().items()
@@ -121,7 +109,9 @@ class XTTS(keras.Model):
             self.style_to_voice = keras.layers.Dense(
                 speaker_embedding_dim, dtype="float32", name="style_to_voice"
             )
-        self.speaker_head = keras.layers.Dense(num_speakers, dtype="float32", name="speaker")
+        self.speaker_head = None
+        if num_speakers > 1:  # a single one has nobody to be told from
+            self.speaker_head = keras.layers.Dense(num_speakers, dtype="float32", name="speaker")
         self.text_encoder = TextEncoder(
             vocab_size,
             num_languages,
@@ -151,7 +141,8 @@ class XTTS(keras.Model):
         if self.style:
             self.style.build(voice)
             self.style_to_voice.build((None, self.settings["gst_style_embedding_dim"]))
-        self.speaker_head.build(voice)
+        if self.speaker_head:
+            self.speaker_head.build(voice)
         self.text_encoder.build(tokens, mask, (None,), voice)
         self.mu_head.build(text)
         self.prosody.build(text, mask, voice)
@@ -166,7 +157,7 @@ class XTTS(keras.Model):
         Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder; mu [batch,
         tokens, mels]; frame_tokens [batch, frames]; durations [batch, tokens]; the predicted
         log_durations, pitch and energy [batch, tokens] and the true token_pitch and token_energy;
-        voice and heard_voice [batch, voice_dim]; speaker_logits [batch, speakers].
+        voice and heard_voice [batch, voice_dim]; speaker_logits [batch, speakers], or None of one.
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
@@ -184,7 +175,7 @@ class XTTS(keras.Model):
         room = self._room(tf.shape(mel)[1])
         frames = self._frames(text, pitch, energy, durations, room)
         lengths = mel_lengths + TAIL_GROUPS * self.reduction
-        padded = _followed_by_silence(mel, mel_lengths, room)
+        padded = _held(mel, mel_lengths, room)
         said = self.decoder(frames, lengths, voice, mel=padded, training=training)
         return {
             **said,
@@ -196,7 +187,7 @@ class XTTS(keras.Model):
             "token_energy": energy,
             "voice": voice,
             "heard_voice": self._heard(said["mel"], mel_lengths, voice),
-            "speaker_logits": self.speaker_head(voice),
+            "speaker_logits": self.speaker_head(voice) if self.speaker_head else None,
         }
 
     def voice_of(self, mel, lengths):
@@ -315,23 +306,20 @@ def _whole_durations(log_durations, mask, speaking_rate):
 
 
 def _trimmed(stop, spoken, reduction):
-    """Lengths [batch] up to where the stop head hears the end, within a tail of the text's end."""
+    """Lengths [batch] up to where the stop head hears the end, near the end of the text."""
     groups = tf.shape(stop)[1]
     at = tf.range(groups)[None, :]
-    last = -(-spoken // reduction)
-    # Only the last groups of the text and its tail may be the end: a stop in mid-sentence is not.
-    candidate = (at >= last[:, None] - TAIL_GROUPS) & (at <= last[:, None] + TAIL_GROUPS)
-    is_end = candidate & (stop > 0.0)
+    last = -(-spoken // reduction)[:, None]
+    # A stop in mid-sentence is no end: only the tail and as many frames before it may hold one, and
+    # no more than a quarter of what was said.
+    before = tf.minimum(-(-TAIL_FRAMES // reduction), last // 4)
+    is_end = (at >= last - before - 1) & (at <= last + TAIL_GROUPS) & (stop > 0.0)
     first = tf.reduce_min(tf.where(is_end, at, groups), axis=1)
     ends = tf.where(first < groups, (first + 1) * reduction, spoken)
     return tf.maximum(tf.minimum(ends, spoken + TAIL_GROUPS * reduction), 1)
 
 
-def _followed_by_silence(mel, lengths, room):
-    """Mels [batch, room, mels] with silence, instead of zeros, behind their ends."""
-    mask = sequence_mask(lengths, room)[:, :, None]
-    mel = tf.pad(mel, [[0, 0], [0, room - tf.shape(mel)[1]], [0, 0]])
-    return mel * mask + (1.0 - mask) * SILENCE
-
-
-SILENCE = -11.5129  # ln(1e-5), the floor of a log-mel
+def _held(mel, lengths, room):
+    """Mels [batch, room, mels] whose last frames last, instead of zeros, behind their ends."""
+    at = tf.minimum(tf.range(room)[None, :], tf.maximum(lengths, 1)[:, None] - 1)
+    return tf.gather(mel, at, batch_dims=1)

@@ -13,11 +13,13 @@ import numpy as np
 
 from myxtts.errors import UserError
 from myxtts.monitoring.verdict import performance_report
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import Hook, StepRecord, TrainingDiverged
 
 log = logging.getLogger(__name__)
 
 WEIGHTED = "weighted/"
+# Loss scaling halves its scale each time: by then it has given up all that float16 can spare.
+MOST_SKIPPED = 20
 # Shown first, in this order; the other terms follow as they come.
 LEADING = ("mel_loss", "stop_loss", "voice_similarity_loss")
 
@@ -70,21 +72,28 @@ class Means:
 class HistoryHook(Hook):
     """Appends a line of JSON per interval to `history.jsonl`, which restarts keep consistent.
 
-    The values are those of the step itself: means over an interval would depend on restarts.
+    Metrics are those of the step itself: means over an interval would depend on restarts. The times
+    are means over all steps since the line before, without the first step, which compiles.
     """
 
     def __init__(self, folder: Path, log_interval: int):
         self.path = Path(folder) / "history.jsonl"
         self.log_interval = log_interval
+        self._times: Means | None = None
 
     def start(self, step: int) -> None:
+        self._times = None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             forget_after(self.path, step)
 
     def after_step(self, record: StepRecord) -> None:
+        if self._times is None:
+            self._times = Means()
+        else:
+            self._times.add({"data_ms": record.data_ms, "compute_ms": record.compute_ms})
         if record.step % self.log_interval == 0:
-            times = {"data_ms": record.data_ms, "compute_ms": record.compute_ms}
+            times, self._times = self._times.values(), Means()
             self._append({"step": record.step, "epoch": record.epoch, **record.metrics, **times})
 
     def record_validation(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -111,10 +120,6 @@ def forget_after(path: Path, step: int) -> None:
         temporary.unlink(missing_ok=True)
 
 
-class TrainingDiverged(UserError):
-    """A metric is not finite: training on would only spread it."""
-
-
 class NonFiniteHook(Hook):
     """Stops the run at a metric that is not finite, naming terms, utterances and a way back.
 
@@ -130,12 +135,15 @@ class NonFiniteHook(Hook):
         ignored: Collection[str] = (),
     ):
         self.ids_of, self.last_checkpoint, self.ignored = ids_of, last_checkpoint, set(ignored)
+        self._skipped = 0
 
     def after_step(self, record: StepRecord) -> None:
+        found = {name: v for name, v in record.metrics.items() if not math.isfinite(v)}
+        self._skipped = self._skipped + 1 if found else 0
         bad = {
             name: value
-            for name, value in record.metrics.items()
-            if name not in self.ignored and not math.isfinite(value)
+            for name, value in found.items()
+            if name not in self.ignored or self._skipped >= MOST_SKIPPED
         }
         if bad:
             raise TrainingDiverged(self._describe(record, bad))

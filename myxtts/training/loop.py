@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import tensorflow as tf
 from myxtts.errors import UserError
 from myxtts.training.steps import CompiledStep
 
-FINISHED = "finished"
+FINISHED, FAILED = "finished", "failed"
 
 Items = Iterable[tuple[int, int, dict[str, tf.Tensor]]]
 
@@ -60,6 +60,10 @@ class Hook:
 
 class OutOfMemory(UserError):
     """A batch did not fit."""
+
+
+class TrainingDiverged(UserError):
+    """A metric is not finite: training on would only spread it."""
 
 
 @dataclass
@@ -118,18 +122,27 @@ class TrainingLoop:
 
     def run(self, items: Items) -> str:
         """Run to the end and say why it ended; every hook hears of it, whatever happens."""
-        reason = "failed"
+        reason = FAILED
         with interruptible() as asked:
             try:
                 for hook in self.hooks:
                     hook.start(self.done)
                 reason = self._steps(items, asked)
             finally:
-                # The last entered is the first to be called; one that raises keeps none from it.
-                with ExitStack() as ends:
-                    for hook in reversed(self.hooks):
-                        ends.callback(hook.finish, self.done, reason)
+                self._finish(reason)
         return reason
+
+    def _finish(self, reason: str) -> None:
+        """Tell every hook, also after one that raises; nobody is to save what has diverged."""
+        error = None
+        for hook in self.hooks:
+            try:
+                hook.finish(self.done, reason)
+            except BaseException as raised:
+                error = error or raised
+                reason = FAILED if isinstance(raised, TrainingDiverged) else reason
+        if error:
+            raise error
 
     def _steps(self, items: Items, asked: Interruption) -> str:
         current = None

@@ -98,9 +98,17 @@ def voice_similarity_loss(heard, asked):
 
 
 def speaker_loss(logits, speaker):
-    """Cross-entropy of telling speakers apart."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=speaker, logits=logits)
-    return tf.reduce_mean(losses)
+    """Cross-entropy of telling speakers apart; 0 where there is one only (`logits` is None).
+
+    Who has no number, being heard in validation alone, does not count.
+    """
+    if logits is None:
+        return tf.constant(0.0)
+    is_known = tf.cast(speaker >= 0, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=tf.maximum(speaker, 0), logits=logits
+    )
+    return tf.math.divide_no_nan(tf.reduce_sum(losses * is_known), tf.reduce_sum(is_known))
 
 
 def masked_mean(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

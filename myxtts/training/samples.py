@@ -64,7 +64,7 @@ class SampleHook(Hook):
         self.interval, self.board, self.spec = interval, board, spec
 
     def is_due(self, step: int) -> bool:
-        return step % self.interval == 0
+        return self.board.is_active and step % self.interval == 0
 
     def after_step(self, record: StepRecord) -> None:
         if self.is_due(record.step):

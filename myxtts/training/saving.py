@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from myxtts.checkpoints import best_state, mark_best, prune, save_state, saved_states
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import FAILED, Hook, StepRecord
 from myxtts.training.validation import ValidationHook
 
 log = logging.getLogger(__name__)
@@ -17,8 +17,8 @@ METRIC = "loss"
 class SavingHook(Hook):
     """Saves every so often, when validation was best, and when the run ends without a fault.
 
-    `export` writes the voice into a folder. A checkpoint is written before its voice: whatever is
-    interrupted, the run goes on from the checkpoint and writes the voice again.
+    `export` writes the voice into a folder. A checkpoint is written before its voice: a run that
+    goes on from it writes the voice again, in case the one before was killed in between.
     """
 
     def __init__(
@@ -45,6 +45,9 @@ class SavingHook(Hook):
     def start(self, step: int) -> None:
         self._saved_step = step
         self.last = next(reversed(saved_states(self.states)), None)
+        if step:
+            best = best_state(self.states)
+            self._export(is_best=best is not None and best.step == step)
 
     def is_due(self, step: int) -> bool:
         return step % self.interval == 0
@@ -56,7 +59,7 @@ class SavingHook(Hook):
             self.save(record.step, is_best)
 
     def finish(self, step: int, reason: str) -> None:
-        if reason == "failed" or self._position is None:
+        if reason == FAILED or self._position is None:
             return
         if step != self._saved_step or self._is_best(step):
             self.save(step, self._is_best(step))
@@ -69,10 +72,12 @@ class SavingHook(Hook):
         if is_best:
             mark_best(self.states, step, METRIC, self.validation.scored[step][METRIC])
         prune(self.states, self.keep, {self.last})
-        self.export(self.folder / "voice")
-        if is_best:
-            self.export(self.folder / "voice-best")
+        self._export(is_best)
         log.info("saved %s%s", self.last, ", the best so far" if is_best else "")
+
+    def _export(self, is_best: bool) -> None:
+        for name in ("voice", "voice-best") if is_best else ("voice",):
+            self.export(self.folder / name)
 
     def _is_best(self, step: int) -> bool:
         if self.validation is None or step not in self.validation.scored:

@@ -18,6 +18,11 @@ class TensorBoardHook(Hook):
         self.folder, self.log_interval = Path(folder), log_interval
         self._writer = None
 
+    @property
+    def is_active(self) -> bool:
+        """Whether there is anything to write to."""
+        return self._writer is not None
+
     def start(self, step: int) -> None:
         # TensorFlow borrows its summaries from this package, and says so only when one is written.
         try:

@@ -4,6 +4,7 @@ import fcntl
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ class XTTSTrainer:
     def prepare_datasets(self, progress=None) -> tuple[TrainingData, Iterable | None]:
         """Open the corpus: what is trained on, and the validation batches if there are any."""
         self.data = TrainingData(self.config, progress)
-        return self.data, self.data.val_batches() if self.data.val is not None else None
+        return self.data, self._own_validation()
 
     def train(self, train_dataset=None, val_dataset: Iterable | None = None) -> str:
         """Train to the end, and say why it ended; both datasets default to the corpus's own.
@@ -82,12 +83,15 @@ class XTTSTrainer:
         Another dataset is any iterable of batches, of which one pass is an epoch.
         """
         if self.data is None:
-            prepared = self.prepare_datasets()
-            val_dataset = prepared[1] if val_dataset is None else val_dataset
+            self.prepare_datasets()
         source = self.data if train_dataset is None else train_dataset
+        val_dataset = self._own_validation() if val_dataset is None else val_dataset
         self.folder.mkdir(parents=True, exist_ok=True)
         with _alone_in(self.folder):
             return self._train(source, val_dataset)
+
+    def _own_validation(self) -> Iterable | None:
+        return self.data.val_batches() if self.data.val is not None else None
 
     def _train(self, source, val_dataset: Iterable | None) -> str:
         config, training = self.config, self.config.training
@@ -97,6 +101,11 @@ class XTTSTrainer:
         total = min(total, training.max_steps) if training.max_steps else total
 
         self.model = self.model or self._build_model()
+        if self.model.dtype_policy != keras.config.dtype_policy():
+            raise UserError(
+                f"the model was built for {self.model.dtype_policy.name}, but the run is to be "
+                f"{keras.config.dtype_policy().name}: build it after runtime.configure(config)"
+            )
         optimizer = build_optimizer(training, total)
         loss = XTTSLoss.from_config(config)
         balance = AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None
@@ -120,9 +129,10 @@ class XTTSTrainer:
             variables |= {"balance/means": balance.means}
         if saved:
             restore(variables, saved.arrays)
+            abandon_after(self.folder / "checkpoints", saved.step)
         save_config(config, self.folder / "config.yaml")
         evaluate = make_eval_step(self.model, loss, signature, **how)
-        hooks = self._hooks(total, optimizer, loss, evaluate, val_dataset, variables)
+        hooks = partial(self._hooks, total, optimizer, loss, evaluate, val_dataset, variables)
         log.info(
             "%d weights; %d steps of %d batches an epoch, in %s; %d done",
             self.model.count_params(),
@@ -131,7 +141,8 @@ class XTTSTrainer:
             self.folder,
             done,
         )
-        loop = TrainingLoop(step, hooks, training.epochs, total, self.ids_of, done)
+        ids_of = self.ids_of if source is self.data else _positions
+        loop = TrainingLoop(step, hooks(ids_of), training.epochs, total, ids_of, done)
         reason = loop.run(chain([first], items))
         log.info(
             "%s after %d steps; the step ran %s",
@@ -150,7 +161,7 @@ class XTTSTrainer:
         """Write the averaged weights as a voice that speaks anywhere."""
         cache = self.data.train.cache
         with averaged_weights(self.model, optimizer):
-            voices = speaker_voices(self.model, self.data.train_batches(), len(cache.speakers))
+            voices = speaker_voices(self.model, self.data.speaker_batches(), len(cache.speakers))
             save_voice(
                 folder,
                 self.model,
@@ -171,7 +182,9 @@ class XTTSTrainer:
             len(cache.speakers),
         )
 
-    def _hooks(self, total, optimizer, loss, evaluate, val_dataset, variables) -> list[Hook]:
+    def _hooks(
+        self, total, optimizer, loss, evaluate, val_dataset, variables, ids_of
+    ) -> list[Hook]:
         training = self.config.training
         interval = training.log_interval
         listeners: list[Hook] = [HistoryHook(self.folder, interval)]
@@ -208,7 +221,7 @@ class XTTSTrainer:
         scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
         hooks: list[Hook] = [
             NonFiniteHook(
-                self.ids_of, lambda: saving.last, {"gradient_norm"} if scaled else frozenset()
+                ids_of, lambda: saving.last, {"gradient_norm"} if scaled else frozenset()
             ),
             LogHook(loss.weights),
             *listeners,
@@ -246,9 +259,7 @@ class XTTSTrainer:
         """The checkpoint to go on from, if any; an old run is set aside where one starts over."""
         states = self.folder / "checkpoints"
         if isinstance(self.resume, (str, Path)):
-            saved = load_state(self.resume)
-            abandon_after(states, saved.step)
-            return saved
+            return load_state(self.resume)
         if self.resume is False:
             set_aside(self.folder)
             return None
@@ -333,14 +344,22 @@ def _epochs(source, epoch: int, number: int) -> Iterator[tuple[int, int, dict]]:
 def _batches_per_epoch(source) -> int:
     if hasattr(source, "stream"):
         return len(source.train_batches())
-    return len(source) if hasattr(source, "__len__") else sum(1 for _ in source)
+    try:
+        return len(source)
+    except TypeError:  # a generator's, or a tf.data.Dataset's of unknown length
+        return sum(1 for _ in source)
 
 
 def _describe_step(step) -> str:
     if step.is_eager:
         return "eagerly"
-    compiled = f"compiled by XLA for {step.shapes} shapes" if step.is_xla else "without XLA"
+    compiled = "compiled by XLA for each of them" if step.is_xla else "without XLA"
     return f"as a graph, traced {step.traces} x for {step.shapes} shapes, {compiled}"
+
+
+def _positions(index: np.ndarray) -> list[str]:
+    """What names the utterances of a dataset whose table we do not have."""
+    return [f"number {position}" for position in np.asarray(index).tolist()]
 
 
 def _portable(config: XTTSConfig) -> XTTSConfig:

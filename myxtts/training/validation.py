@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 import keras
 import numpy as np
 
-from myxtts.training.hooks import TrainingDiverged
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import FINISHED, Hook, StepRecord, TrainingDiverged
 from myxtts.training.optimizer import averaged_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import CompiledStep, complete
@@ -48,7 +47,8 @@ class ValidationHook(Hook):
             self.validate(record.step)
 
     def finish(self, step: int, reason: str) -> None:
-        if reason != "failed" and self._has_begun and step not in self.scored:
+        # Who sends a signal soon sends a harder one: saving comes before knowing.
+        if reason == FINISHED and self._has_begun and step not in self.scored:
             self.validate(step)
 
     def validate(self, step: int) -> dict[str, float]:
@@ -102,27 +102,14 @@ def _real_frames(batches: Iterable):
         yield np.concatenate([row[:length] for row, length in zip(mel, lengths, strict=True)])
 
 
-def speaker_voices(
-    model: keras.Model, batches: Iterable, num_speakers: int, each: int = 4, most: int = 64
-) -> np.ndarray:
-    """The mean voice [speakers, voice_dim] of each speaker's first few utterances in batches."""
+def speaker_voices(model: keras.Model, batches: Iterable, num_speakers: int) -> np.ndarray:
+    """The mean voice [speakers, voice_dim] of each speaker's utterances in some batches."""
     sums = np.zeros((num_speakers, model.speaker_embedding_dim), np.float32)
     counts = np.zeros(num_speakers, np.int64)
-    for _, batch in zip(range(most), batches, strict=False):
+    for batch in batches:
         inputs = own_references(complete(batch))
         voices = model.encode_voice(inputs["reference"], inputs["reference_lengths"]).numpy()
-        for voice, speaker in zip(voices, np.asarray(batch["speaker"]).tolist(), strict=True):
-            if counts[speaker] < each:
-                sums[speaker] += voice
-                counts[speaker] += 1
-        if (counts >= each).all():
-            break
-    if not counts.all():
-        log.warning(
-            "%d of %d speakers were not among the first %d batches: the voice knows them by a "
-            "reference only, not by name",
-            int((counts == 0).sum()),
-            num_speakers,
-            most,
-        )
+        speakers = np.asarray(batch["speaker"])
+        np.add.at(sums, speakers, voices)
+        np.add.at(counts, speakers, 1)
     return sums / np.maximum(counts, 1)[:, None]

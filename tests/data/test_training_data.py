@@ -2,11 +2,13 @@
 
 from itertools import islice
 
+import numpy as np
 import pytest
 
 from myxtts.data.training_data import TrainingData
 from tests.compare_batches import arrays_of, assert_same_batches
 from tests.data.conftest import configured
+from tests.make_corpus import make_corpus
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -40,3 +42,19 @@ def test_stream_fills_the_cache_in_its_first_epoch(corpus):
     assert data.train.is_complete
     computed = arrays_of(batch for epoch, _, batch in streamed if epoch == 0)
     assert_same_batches(computed, arrays_of(data.train_batches(0)))
+
+
+def test_speaker_batches_hold_the_first_few_utterances_of_each_speaker(prepared):
+    data = TrainingData(configured(prepared))
+    cache = data.train.cache
+    found = np.concatenate([np.asarray(b["speaker"]) for b in data.speaker_batches(each=2)])
+    counts = np.bincount(cache.speaker, minlength=len(cache.speakers))
+    assert np.bincount(found).tolist() == np.minimum(counts, 2).tolist()
+
+
+def test_who_is_heard_in_validation_alone_has_no_number(prepared, tmp_path):
+    other = make_corpus(tmp_path / "stranger", count=3)  # its speaker is called after the folder
+    data = TrainingData(configured(prepared, val_dataset_path=str(other), cache_dir=""))
+    assert "stranger" not in data.train.cache.speakers
+    heard = [np.asarray(batch["speaker"]).tolist() for batch in data.val_batches()]
+    assert sum(heard, []) == [-1] * 3

@@ -342,9 +342,9 @@ def test_the_end_is_where_the_stop_head_hears_it_near_the_texts_end(stops, expec
     np.testing.assert_array_equal(found, [expected])
 
 
-def test_behind_a_mel_there_is_silence_not_zero():
-    found = xtts._followed_by_silence(tf.ones([1, 3, 2]), tf.constant([2]), 5)
-    np.testing.assert_allclose(found[0, :, 0], [1, 1] + [np.log(1e-5)] * 3, atol=1e-4)
+def test_behind_a_mel_its_last_frame_lasts():
+    found = xtts._held(tf.constant([[[1.0], [2.0], [0.0]]]), tf.constant([2]), 5)
+    np.testing.assert_array_equal(found[0, :, 0], [1, 2, 2, 2, 2])
 
 
 def test_an_unknown_decoder_is_refused_by_name():

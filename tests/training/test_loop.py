@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from myxtts.training.loop import FINISHED, Hook, OutOfMemory, TrainingLoop
+from myxtts.training.loop import (
+    FAILED,
+    FINISHED,
+    Hook,
+    OutOfMemory,
+    TrainingDiverged,
+    TrainingLoop,
+)
 
 
 class CountingStep:
@@ -174,6 +181,17 @@ def test_a_hook_that_cannot_finish_keeps_none_from_it():
     with pytest.raises(OSError, match="disk full"):
         make_loop(step, [diaries[0], Clumsy(), diaries[1]], total=2).run(items())
     assert [diary.heard[-1] for diary in diaries] == [("finish", 2, FINISHED)] * 2
+
+
+def test_who_comes_after_a_hook_that_finds_the_run_diverged_hears_that_it_failed():
+    class Judge(Hook):
+        def finish(self, step, reason):
+            raise TrainingDiverged("no number")
+
+    diary = Diary(step := CountingStep())
+    with pytest.raises(TrainingDiverged):
+        make_loop(step, [Judge(), diary], total=2).run(items())
+    assert diary.heard[-1] == ("finish", 2, FAILED)
 
 
 class Signal(Hook):
