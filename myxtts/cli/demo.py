@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from myxtts.evaluation.report import Clip, ReportFacts, Score
     from myxtts.evaluation.trial import Trial
 
-SPEAKERS, CLAUSES, STEPS, SENTENCES = 2, 800, 2000, 100
+SPEAKERS, CLAUSES, STEPS, SENTENCES = 2, 800, 2300, 100
 CLONED = 10  # sentences in the second voice
 CLIPS = 3  # sentences that the report plays in each voice
 # A success is at most this far above what the recogniser makes of the recordings.
