@@ -61,14 +61,14 @@ def compare(folder: Path, arguments: argparse.Namespace) -> None:
     expected = Run(folder / "undisturbed", arguments)
     seconds = expected.finish()
     print(f"{arguments.steps} steps, saved every {arguments.save_interval}; undisturbed: ", end="")
-    print(f"{seconds:.1f} s from the first step on", flush=True)
+    print(f"{seconds:.1f} s from the second step on", flush=True)
     runs = (Run(folder / f"killed-{number}", arguments) for number in itertools.count(1))
     run, chance, killed = next(runs), random.Random(arguments.seed), 0
     while killed < arguments.kills:
         delay = chance.uniform(0.0, arguments.latest) * seconds
         if run.kill(delay):
             killed += 1
-            print(f"{killed:3} SIGKILL {delay:.2f} s after its first step: {run.describe()}")
+            print(f"{killed:3} SIGKILL {delay:.2f} s after its second step: {run.describe()}")
         else:
             run.check_equal(expected)
             run = next(runs)
@@ -93,7 +93,7 @@ class Run:
         save_config(config, self.config)
 
     def finish(self) -> float:
-        """Train to the end; the seconds that it took from its first step on."""
+        """Train to the end; the seconds that it took from its second step on."""
         process = self._start()
         began = time.monotonic()
         _, errors = process.communicate()
@@ -102,7 +102,7 @@ class Run:
         return time.monotonic() - began
 
     def kill(self, delay: float) -> bool:
-        """Start and kill it a while after its first step; false where it was finished before."""
+        """Start and kill it a while after its second step; false where it was finished before."""
         before = self.saved_step()
         process = self._start()
         time.sleep(delay)
@@ -165,9 +165,12 @@ class Run:
         return self.folder / "history.jsonl"
 
     def _start(self) -> subprocess.Popen:
-        """Start it and wait for its first step: importing takes most of a small run."""
-        step = self.saved_step()
-        before = self._line_of(step + 1)
+        """Start it and wait for its second step, the first whose time is in the history.
+
+        Importing and compiling take most of a small run.
+        """
+        step = self.saved_step() + 2
+        before = self._line_of(step)
         process = subprocess.Popen(
             [sys.executable, "-m", "myxtts.cli.main", "train", "--config", str(self.config)],
             cwd=ROOT,
@@ -175,7 +178,7 @@ class Run:
             stderr=subprocess.PIPE,
             text=True,
         )
-        while process.poll() is None and self._line_of(step + 1) in (before, ""):
+        while process.poll() is None and self._line_of(step) in (before, ""):
             time.sleep(0.01)
         return process
 

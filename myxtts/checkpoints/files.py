@@ -6,7 +6,6 @@ came in between.
 """
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from myxtts.data.disk import FULL, sync
 from myxtts.errors import UserError
 
 # What safetensors calls the types that weights, counters and seeds have.
@@ -30,7 +30,6 @@ _TYPES = {
     "<u4": "U32",
     "|b1": "BOOL",
 }
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CheckpointError(UserError):
@@ -52,7 +51,7 @@ def new_folder(target: Path) -> Iterator[Path]:
             draft.mkdir(parents=True)
             yield draft
             for path in (*draft.iterdir(), draft):
-                _sync(path)
+                sync(path)
             _put_in_place(draft, target)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -136,9 +135,9 @@ def write_json_atomically(path: Path, record: Mapping[str, Any]) -> None:
     with explained(path):
         try:
             write_json(draft, record)
-            _sync(draft)
+            sync(draft)
             os.replace(draft, path)
-            _sync(path.parent)
+            sync(path.parent)
         finally:
             draft.unlink(missing_ok=True)
 
@@ -162,7 +161,7 @@ def explained(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise CheckpointError(
                 f"no space left while writing {target}. What was saved before is untouched: free "
                 "some space and run the same command again"
@@ -180,7 +179,7 @@ def _put_in_place(draft: Path, target: Path) -> None:
             shutil.rmtree(aside)
         os.rename(target, aside)
     os.rename(draft, target)
-    _sync(target.parent)
+    sync(target.parent)
     shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -191,11 +190,3 @@ def _type(name: str, value: np.ndarray) -> str:
             "whatever the precision of the computation"
         )
     return _TYPES[value.dtype.str]
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

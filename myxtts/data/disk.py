@@ -8,7 +8,7 @@ from pathlib import Path
 
 from myxtts.data.shard_index import CacheError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -22,7 +22,7 @@ def write_atomically(path: Path, content: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-            _sync_folder(path.parent)
+            sync(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -40,7 +40,7 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise CacheError(
                 f"no space left while writing to {folder}. What was finished is kept: free some "
                 "space and run the same command again, or move the cache with --cache-dir"
@@ -50,8 +50,9 @@ def explained(folder: Path) -> Iterator[None]:
         raise
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -16,7 +16,7 @@ import math
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -120,6 +120,14 @@ def _padded_rows(
         data.copy(start, length, out[row])
         out[row, length:] = 0
     return out
+
+
+def pad_rows(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    """Put rows [length, ...] into one array, with zeros behind their ends."""
+    padded = np.zeros((len(rows), max(map(len, rows)), *rows[0].shape[1:]), dtype)
+    for row, target in zip(rows, padded, strict=True):
+        target[: len(row)] = row
+    return padded
 
 
 def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -> Batch:

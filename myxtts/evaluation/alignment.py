@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from myxtts.data.readers import pad_rows
+
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
 
@@ -47,12 +49,12 @@ def _align_batch(
 ) -> Iterator[Alignment]:
     import tensorflow as tf
 
-    mel = _padded(mels, np.float32)
+    mel = pad_rows(mels, np.float32)
     mel_lengths = np.array([len(one) for one in mels], np.int32)
     # Pitch and energy only reach the decoder, whose mel is of no concern here.
     unused = np.zeros(mel.shape[:2], np.float32)
     inputs = {
-        "tokens": _padded(tokens, np.int32),
+        "tokens": pad_rows(tokens, np.int32),
         "text_lengths": np.array([len(one) for one in tokens], np.int32),
         "language": np.full(len(tokens), language, np.int32),
         "mel": mel,
@@ -68,12 +70,3 @@ def _align_batch(
     for own, frames, frame_tokens, log_durations in found:
         durations = np.exp(log_durations.numpy()[: len(own)])
         yield Alignment(own, frame_tokens.numpy()[:frames], durations)
-
-
-def _padded(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    """Put rows [length, ...] into one array, with zeros behind their ends."""
-    shape = (len(rows), max(map(len, rows)), *rows[0].shape[1:])
-    padded = np.zeros(shape, dtype)
-    for row, target in zip(rows, padded, strict=True):
-        target[: len(row)] = row
-    return padded

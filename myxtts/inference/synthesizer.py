@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from myxtts.data.readers import pad_rows
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.manner import Delivery, Manner, find_language, look_up
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
@@ -150,11 +151,8 @@ class Synthesizer:
         """Run the model on a padded batch and return log-mels without their padding."""
         count = len(lines)
         lengths = np.array([len(line.tokens) for line in lines], np.int32)
-        tokens = np.zeros((count, lengths.max()), np.int32)
-        for row, line in zip(tokens, lines, strict=True):
-            row[: len(line.tokens)] = line.tokens
         out = self.voice.model.synthesize(
-            tokens,
+            pad_rows([line.tokens for line in lines], np.int32),
             lengths,
             np.full(count, delivery.language_index, np.int32),
             np.tile(delivery.voice, (count, 1)),

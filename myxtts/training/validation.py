@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import keras
 import numpy as np
+import tensorflow as tf
 
-from myxtts.training.loop import FINISHED, Hook, StepRecord, TrainingDiverged
+from myxtts.training.loop import FINISHED, Hook, OutOfMemory, StepRecord, TrainingDiverged
 from myxtts.training.optimizer import averaged_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import CompiledStep, complete
@@ -54,7 +55,7 @@ class ValidationHook(Hook):
     def validate(self, step: int) -> dict[str, float]:
         """The means of all terms over the validation utterances."""
         with averaged_weights(self.model, self.optimizer):
-            metrics = scores(self.evaluate, self.batches)
+            metrics = self._scores(step)
         bad = [name for name, value in metrics.items() if not math.isfinite(value)]
         if bad:
             raise TrainingDiverged(
@@ -75,6 +76,16 @@ class ValidationHook(Hook):
         for hook in self.listeners:
             hook.record_validation(step, {**metrics, "mean_mel_loss": self.mean_mel_loss})
         return metrics
+
+    def _scores(self, step: int) -> dict[str, float]:
+        try:
+            return scores(self.evaluate, self.batches)
+        except tf.errors.ResourceExhaustedError as error:
+            raise OutOfMemory(
+                f"out of memory while validating after step {step}: lower --batch-size (and raise "
+                "--grad-accum by as much), or drop long utterances with --max-mel-frames; what "
+                "was saved is intact"
+            ) from error
 
 
 def scores(evaluate: CompiledStep, batches: Iterable) -> dict[str, float]:

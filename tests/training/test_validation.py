@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import Hook, OutOfMemory, StepRecord
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_values, build_optimizer
 from myxtts.training.steps import batch_signature, make_eval_step
@@ -125,3 +125,20 @@ def test_a_speakers_voice_is_the_mean_of_some_utterances():
     voices = speaker_voices(FirstFrame(), [batch], 2)
     # Of the first speaker 1, 3, 4 and 6; of the second 2 and 5.
     np.testing.assert_allclose(voices, [[3.5], [3.5]], rtol=1e-6)
+
+
+def test_out_of_memory_while_validating_says_what_to_lower(parts):
+    model, optimizer, _, batches = parts
+
+    class Greedy:
+        read = None
+
+        def __call__(self, batch, step):
+            raise tf.errors.ResourceExhaustedError(None, None, "too much")
+
+    hook = ValidationHook(model, optimizer, Greedy(), batches, 5, [], 0.0)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    with pytest.raises(OutOfMemory, match="validating after step 5: lower --batch-size"):
+        hook.validate(5)
+    for variable, value in zip(model.trainable_variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
