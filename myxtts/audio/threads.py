@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
@@ -30,7 +31,7 @@ def _enter() -> None:
     global _holders, _limit
     with _guard:
         if _holders == 0:
-            _limit = _controller().limit(limits=1, user_api="blas")
+            _limit = _setter().submit(_limited).result()
         _holders += 1
 
 
@@ -39,7 +40,17 @@ def _leave() -> None:
     with _guard:
         _holders -= 1
         if _holders == 0:
-            _limit.restore_original_limits()
+            _setter().submit(_limit.restore_original_limits).result()
+
+
+def _limited():
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _setter() -> ThreadPoolExecutor:
+    """The one thread that sets the limit: threadpoolctl heeds only the first that does."""
+    return ThreadPoolExecutor(1, thread_name_prefix="blas-limit")
 
 
 @cache

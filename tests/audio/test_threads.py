@@ -1,5 +1,7 @@
 """One BLAS thread while workers share the cores, and the old number afterwards."""
 
+import threading
+
 import numpy as np  # noqa: F401  (loads the library whose threads are counted)
 from threadpoolctl import threadpool_info
 
@@ -20,3 +22,18 @@ def test_contexts_that_overlap_restore_the_number_of_threads_last():
     assert blas_threads() == {1}
     second.__exit__(None, None, None)
     assert blas_threads() == before
+
+
+def test_any_thread_may_ask_for_it():
+    """Whoever fills a cache works in the background, after others have asked elsewhere."""
+
+    def ask() -> None:
+        with single_threaded_blas():
+            seen.append(blas_threads())
+
+    seen = []
+    ask()
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert seen == [{1}, {1}]
