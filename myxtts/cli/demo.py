@@ -158,9 +158,9 @@ def speak(args: argparse.Namespace, config: XTTSConfig) -> "tuple[Voice, tuple[T
         return Trial(what, args.language, sentences, spoken, mels, recorded, synthesizer.spec)
 
     main, second = choose_voices(args.language, 2)
-    reference = find_reference(config, second.variant)
+    reference = find_reference(config, second.name)
     return voice, (
-        hold("main voice", main, unseen, speaker=main.variant),
+        hold("main voice", main, unseen, speaker=main.name),
         hold("second voice", second, unseen[:CLONED], reference=reference),
     )
 

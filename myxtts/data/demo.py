@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import psutil
 
 from myxtts.data.demo_sentences import corpus_sentences, held_out_sentences
+from myxtts.data.demo_voices import DEFAULT_PITCH, ESPEAK_LANGUAGE, UNSEEN, VOICES, DemoVoice
 from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
 
@@ -27,36 +27,6 @@ Progress = Callable[[int, int], None]
 
 STAMP = "demo.json"
 CHUNK = 100  # sentences per espeak process; another number gives other samples
-
-
-@dataclass(frozen=True, slots=True)
-class DemoVoice:
-    """A variant of espeak-ng and how it speaks; its name is the speaker's."""
-
-    variant: str
-    rate: int
-    pitch: int = 50
-
-
-# The first voice of a language is the main one. For English they are voices and rates at which a
-# recogniser understands espeak-ng; benchmarks/demo_voices.py measures them.
-ESPEAK_LANGUAGE = {"en": "en-us", "fa": "fa"}
-VOICES = {
-    "en": (
-        DemoVoice("rob", 150),
-        DemoVoice("f3", 150),
-        DemoVoice("m3", 145),
-        DemoVoice("Annie", 150),
-        DemoVoice("victor", 155),
-        DemoVoice("steph", 145),
-        DemoVoice("Hugo", 145),
-        DemoVoice("m8", 145),
-    ),
-    "fa": tuple(
-        DemoVoice(variant, 175)
-        for variant in ("rob", "f3", "m3", "Annie", "victor", "steph", "Hugo", "m8")
-    ),
-}
 
 
 def make_demo(
@@ -93,18 +63,28 @@ def make_small_dataset(
 
 def choose_voices(language: str, speakers: int) -> tuple[DemoVoice, ...]:
     """Return the first `speakers` voices of a language, the main one first."""
-    if language not in VOICES:
-        raise UserError(
-            f"There is no built-in corpus for language {language!r}; "
-            f"there is one for {' and for '.join(VOICES)}."
-        )
+    voices = _of(language, VOICES)
     _check_positive(speakers=speakers)
-    if speakers > len(VOICES[language]):
+    if speakers > len(voices):
         raise UserError(
-            f"The built-in corpus has {len(VOICES[language])} speakers for {language!r}; "
+            f"The built-in corpus has {len(voices)} speakers for {language!r}; "
             f"{speakers} were asked for. Ask for fewer speakers and more clauses."
         )
-    return VOICES[language][:speakers]
+    return voices[:speakers]
+
+
+def unseen_voices(language: str) -> tuple[DemoVoice, ...]:
+    """Return voices that no corpus is spoken in; those to be tested come first."""
+    return _of(language, UNSEEN)
+
+
+def _of(language: str, voices: dict[str, tuple[DemoVoice, ...]]) -> tuple[DemoVoice, ...]:
+    if language not in voices:
+        raise UserError(
+            f"There is no built-in corpus for language {language!r}; "
+            f"there is one for {' and for '.join(voices)}."
+        )
+    return voices[language]
 
 
 def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[str]) -> list[dict]:
@@ -116,7 +96,7 @@ def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[st
     share = len(sentences) // len(voices)
     for number, voice in enumerate(voices):
         own = sentences[number * share : (number + 1) * share]
-        lines = [[f"{voice.variant}-{i:04d}", text] for i, text in enumerate(own, start=1)]
+        lines = [[f"{voice.name}-{i:04d}", text] for i, text in enumerate(own, start=1)]
         espeak_name = f"{ESPEAK_LANGUAGE[language]}+{voice.variant}"
         settings = {"voice": espeak_name, "rate": voice.rate, "pitch": voice.pitch}
         jobs += [settings | {"lines": lines[i : i + CHUNK]} for i in range(0, share, CHUNK)]
@@ -192,7 +172,7 @@ def _make(
     stamp = {
         "corpus": "myxtts built-in",
         "language": language,
-        "speakers": [voice.variant for voice in voices],
+        "speakers": [voice.name for voice in voices],
         "utterances": len(sentences),
         "plan": hashlib.sha256(json.dumps(jobs).encode()).hexdigest(),
     }
@@ -297,8 +277,13 @@ def _write_tables(folder: Path, language: str, jobs: Sequence[dict]) -> None:
 
 
 def _readme(language: str, jobs: Sequence[dict]) -> str:
-    voices = dict.fromkeys(f"{job['voice']} at {job['rate']} words a minute" for job in jobs)
+    voices = dict.fromkeys(_manner(job) for job in jobs)
     return README.format(language=language, voices="\n".join(f"  {voice}" for voice in voices))
+
+
+def _manner(job: dict) -> str:
+    pitch = "" if job["pitch"] == DEFAULT_PITCH else f", pitch {job['pitch']}"
+    return f"{job['voice']} at {job['rate']} words a minute{pitch}"
 
 
 README = """\

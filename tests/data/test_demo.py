@@ -16,8 +16,16 @@ import pytest
 import soundfile
 
 from myxtts.data import demo
-from myxtts.data.demo import DemoVoice, make_demo, make_small_dataset, plan_jobs, speak_jobs
+from myxtts.data.demo import (
+    choose_voices,
+    make_demo,
+    make_small_dataset,
+    plan_jobs,
+    speak_jobs,
+    unseen_voices,
+)
 from myxtts.data.demo_sentences import corpus_sentences, held_out_sentences
+from myxtts.data.demo_voices import DemoVoice
 from myxtts.errors import UserError
 from tests.make_corpus import make_corpus
 
@@ -31,7 +39,7 @@ ALPHABET = {
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """All the voices, each cut into two jobs, made by one worker."""
+    """Eight voices, each cut into two jobs, made by one worker."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "CHUNK", 2)
         return make_demo(tmp_path_factory.mktemp("demo") / "en", speakers=8, clauses=3, workers=1)
@@ -140,8 +148,74 @@ def test_recordings_are_levelled_and_trimmed(corpus):
 def test_speakers_say_the_same_sentence_differently(tmp_path):
     voices = [DemoVoice("rob", 150), DemoVoice("f3", 150)]
     speak_jobs(plan_jobs("en", voices, ["The river is wide."] * 2), tmp_path)
-    first, second = ((tmp_path / f"{v.variant}-0001.wav").read_bytes() for v in voices)
+    first, second = ((tmp_path / f"{v.name}-0001.wav").read_bytes() for v in voices)
     assert first != second
+
+
+@pytest.mark.parametrize(
+    ("language", "rates"),
+    [("en", [150, 150, 145, 150, 155, 145, 145, 145]), ("fa", [175] * 8)],
+)
+def test_the_first_voices_never_change(language, rates):
+    variants = ["rob", "f3", "m3", "Annie", "victor", "steph", "Hugo", "m8"]
+    first = tuple(DemoVoice(v, rate, 50) for v, rate in zip(variants, rates, strict=True))
+    assert choose_voices(language, 8) == first
+    assert [voice.name for voice in first] == variants
+    # Of the further voices: a change here changes the corpora of more than eight speakers.
+    described = " ".join(f"{v.name}:{v.rate}" for v in choose_voices(language, 48))
+    digest = {"en": "e1d2d9db9029", "fa": "b5ec883b936b"}
+    assert hashlib.sha256(described.encode()).hexdigest()[:12] == digest[language]
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_fewer_voices_are_the_first_of_more(language):
+    voices = choose_voices(language, 48)
+    assert all(choose_voices(language, n) == voices[:n] for n in range(1, 49))
+    # No four in a row have a variant twice: what few speakers there are, differ.
+    for start in range(45):
+        assert len({voice.variant for voice in voices[start : start + 4]}) == 4
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_names_of_voices_are_unique_even_where_case_is_ignored(language):
+    voices = choose_voices(language, 48) + unseen_voices(language)
+    assert len({voice.name.lower() for voice in voices}) == 58
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_a_variant_said_twice_differs_clearly_in_pitch(language):
+    voices = choose_voices(language, 48)
+    for number, voice in enumerate(voices):
+        others = [v.pitch for v in voices[:number] if v.variant == voice.variant]
+        assert all(abs(voice.pitch - other) >= 14 for other in others), voice
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_unseen_voices_have_variants_that_no_corpus_has(language):
+    unseen = {voice.variant for voice in unseen_voices(language)}
+    assert len(unseen) == len(unseen_voices(language)) == 10
+    assert unseen.isdisjoint(voice.variant for voice in choose_voices(language, 48))
+    with pytest.raises(UserError, match="no built-in corpus for language 'xx'"):
+        unseen_voices("xx")
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_espeak_has_the_variant_of_every_voice(language):
+    pytest.importorskip("espeakng_loader")
+    voices = choose_voices(language, 48) + unseen_voices(language)
+    demo._check_espeak({job["voice"] for job in plan_jobs(language, voices, ["Yes."] * 58)})
+
+
+def test_a_voice_of_another_pitch_is_another_speaker(tmp_path, monkeypatch):
+    voices = (DemoVoice("m3", 145), DemoVoice("m3", 145, 72))
+    monkeypatch.setitem(demo.VOICES, "en", voices)
+    made = make_demo(tmp_path / "x", speakers=2, clauses=1)
+    rows = (made / "speakers.csv").read_text().splitlines()
+    assert rows == ["m3-0001|m3|en", "m3-p72-0001|m3-p72|en"]
+    assert json.loads((made / "demo.json").read_text())["speakers"] == ["m3", "m3-p72"]
+    readme = (made / "README.txt").read_text("utf-8")
+    assert "  en-us+m3 at 145 words a minute\n" in readme
+    assert "  en-us+m3 at 145 words a minute, pitch 72\n" in readme
 
 
 def test_bytes_do_not_depend_on_workers_or_run(corpus, tmp_path, monkeypatch):
@@ -187,7 +261,8 @@ def test_another_or_a_damaged_corpus_is_not_written_over(corpus, tmp_path, monke
     ("arguments", "message"),
     [
         ({"language": "xx"}, "no built-in corpus for language 'xx'"),
-        ({"speakers": 99}, "has 8 speakers"),
+        ({"speakers": 49}, "has 48 speakers for 'en'; 49 were asked for"),
+        ({"language": "fa", "speakers": 49}, "has 48 speakers for 'fa'; 49 were asked for"),
         ({"speakers": 0}, "speakers must be at least 1"),
         ({"clauses": -3}, "clauses must be at least 1"),
     ],
