@@ -16,7 +16,10 @@ from myxtts.cli import (
     synthesize,
     terminal,
     train,
+    weights,
 )
+
+_VERBS = (demo, data, download, prepare, train, synthesize, cache, weights, bench, config)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"myxtts {__version__}")
     terminal.add_verbose(parser)
     verbs = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (demo, data, download, prepare, train, synthesize, cache, bench, config):
+    for module in _VERBS:
         module.add(verbs)
     return parser
 
