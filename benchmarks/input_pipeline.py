@@ -28,6 +28,7 @@ from myxtts.data import measure
 from myxtts.data.batching import BatchOptions, BatchPlan, plan_epoch
 from myxtts.data.cache import PackedCache, open_cache
 from myxtts.data.measure import Bar, Cost, Stall
+from myxtts.data.readers import host_batches
 
 BATCH_SIZE = 48
 NPY_UTTERANCES = 1_500
@@ -102,6 +103,9 @@ def _variants(
         f"memcpy, {ALIVE} batches alive": lambda: measure.measure(lambda: _alive(copy()), count),
     }
     for dtype, cache in caches.items():
+        # Rows into padded batches and nothing else: no thread, no tensors.
+        make = partial(host_batches, cache, plan)
+        variants[f"padded copy, one thread, {dtype}"] = partial(measure.measure, make, count)
         for reader in ("host", "native"):
             make = partial(_batches, cache, plan, reader)
             name = f"{reader}, {dtype}"

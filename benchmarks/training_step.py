@@ -325,7 +325,7 @@ def step_maker() -> Callable:
 def build_model(config: XTTSConfig):
     from myxtts.models.xtts import build_xtts
 
-    return build_xtts(config.model, config.data.n_mels, VOCABULARY, 1, SPEAKERS)
+    return build_xtts(config.model, config.data.audio_spec, VOCABULARY, 1, SPEAKERS)
 
 
 def tiny_config(corpus: str = "unused", **settings) -> XTTSConfig:

@@ -1,15 +1,22 @@
 """The model as a user meets it, and that what once went wrong with it does not."""
 
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from myxtts.checkpoints import best_state, load_state
+from myxtts.audio.io import read_audio
+from myxtts.audio.speaker_features import ecapa_features
+from myxtts.checkpoints import best_state, load_state, load_voice, save_voice
 from myxtts.config.config import ModelConfig, XTTSConfig
+from myxtts.errors import UserError
+from myxtts.inference.synthesizer import Synthesizer
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.trainer import XTTSTrainer
+from tests import stand_in_encoder
 from tests.make_corpus import make_corpus
 from tests.tiny_model import (
     VOCAB,
@@ -20,7 +27,7 @@ from tests.tiny_model import (
     tiny_model,
     with_reference,
 )
-from tests.training.runs import run_config
+from tests.training.runs import assert_equal_states, final_state, run_config
 
 
 @pytest.mark.parametrize("strategy", ["parallel", "autoregressive"])
@@ -96,6 +103,169 @@ def test_a_user_sees_weights_components_and_what_the_mean_mel_would_score(run):
     assert log.count("Loss weights: mel_loss=1, stop_loss=0.2, voice_similarity_loss=0.1") == 1
     assert "Train loss components: mel_loss=" in log
     assert "predicting the mean mel scores" in log
+
+
+# With a published speaker encoder, of which a few hundred weights stand in for millions.
+
+
+@dataclass
+class Cloning:
+    """A run with an encoder, what its weights' file held, and where all of it is."""
+
+    trainer: XTTSTrainer
+    published: dict[str, np.ndarray]
+    corpus: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.trainer.folder
+
+    def recordings(self) -> list[Path]:
+        """One of each speaker."""
+        return [self.corpus / "wavs" / f"utt-000{number}.wav" for number in (0, 1)]
+
+
+CLONING = {
+    "max_steps": 3,
+    "lr_schedule": "constant",
+    "contrastive_loss_weight": 0.1,
+    "utterances_per_speaker": 2,
+    "gst_num_style_tokens": 3,
+    "gst_style_token_dim": 4,
+    "gst_style_embedding_dim": 4,
+    "gst_num_heads": 2,
+}
+
+
+def clone_run(folder: Path, corpus: Path, **settings) -> Cloning:
+    arrays = stand_in_encoder.make_arrays()
+    path = stand_in_encoder.write_weights(folder / "encoder.pt", arrays)
+    settings = {**CLONING, "speaker_encoder_path": str(path), **settings}
+    trainer = XTTSTrainer(run_config(corpus, folder / "run", **settings))
+    assert trainer.train(*trainer.prepare_datasets()) == "finished"
+    path.unlink()  # nothing needs it any more
+    return Cloning(trainer, arrays, corpus)
+
+
+def two_speakers(folder: Path) -> Path:
+    return make_corpus(folder / "corpus", 10, speakers=2, seconds=(0.4, 0.7))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stand_in():
+    with pytest.MonkeyPatch.context() as patch:
+        stand_in_encoder.install(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory) -> Cloning:
+    folder = tmp_path_factory.mktemp("frozen")
+    return clone_run(folder, two_speakers(folder), use_gst=True)
+
+
+@pytest.fixture(scope="module")
+def unfrozen(tmp_path_factory) -> Cloning:
+    folder = tmp_path_factory.mktemp("unfrozen")
+    return clone_run(folder, two_speakers(folder), freeze_speaker_encoder=False)
+
+
+def encoder_of(arrays) -> dict[str, np.ndarray]:
+    """The encoder's weights in a checkpoint, under the names of its own file."""
+    found = {}
+    for layer in ("hidden", "out"):
+        found[f"{layer}.weight"] = arrays[f"model/ecapa_tdnn/{layer}/kernel"].T
+        found[f"{layer}.bias"] = arrays[f"model/ecapa_tdnn/{layer}/bias"]
+    return found
+
+
+def test_a_frozen_encoder_is_the_published_one_and_stays_so(frozen):
+    """It was random, and was called pretrained."""
+    saved = final_state(frozen.folder)
+    for name, value in encoder_of(saved).items():
+        np.testing.assert_array_equal(value, frozen.published[name], name)
+    assert np.abs(saved["model/published_voice/centre"]).max() > 0
+
+
+def test_an_unfrozen_encoder_begins_as_published_and_moves(unfrozen):
+    for name, value in encoder_of(final_state(unfrozen.folder)).items():
+        moved = np.abs(value - unfrozen.published[name]).max()
+        assert 0 < moved < 0.05, name
+
+
+def test_embeddings_are_stored_beside_the_features_and_say_what_the_encoder_says(frozen, unfrozen):
+    assert len(list(frozen.corpus.glob("cached_features/voices-*"))) == 1
+    assert list(unfrozen.corpus.glob("cached_features/voices-*")) == []
+    split = frozen.trainer.data.train
+    for position, utterance in enumerate(split.utterances[:3]):
+        features = ecapa_features(read_audio(utterance.audio, 16000))
+        expected = stand_in_encoder.embedding(frozen.published, features)
+        found = split.cache.embeddings[np.array([position])][0]
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["frozen", "unfrozen"])
+def test_losses_on_voices_were_learnt_from(name, request):
+    run = request.getfixturevalue(name)
+    history = (run.folder / "history.jsonl").read_text()
+    for term in ("contrastive_loss", "voice_similarity_loss", "speaker_loss"):
+        assert f'"{term}": 0.0,' not in history and f'"{term}"' in history
+
+
+@pytest.mark.parametrize("name", ["frozen", "unfrozen"])
+def test_a_saved_voice_clones_the_same_after_loading(name, request, tmp_path):
+    run = request.getfixturevalue(name)
+    voice = load_voice(run.folder)
+    copy = save_voice(
+        tmp_path / "copy",
+        voice.model,
+        voice.config,
+        voice.tokenizer,
+        voice.speakers,
+        voice.languages,
+        voice.voices,
+    )
+    first, second = run.recordings()
+    before = Synthesizer(voice).speak("Hello.", reference=first)
+    after = Synthesizer(load_voice(copy)).speak("Hello.", reference=first)
+    np.testing.assert_array_equal(before.samples, after.samples)
+    # Who is to be cloned decides what is said.
+    other = Synthesizer(voice).speak("Hello.", reference=second)
+    assert other.mel.shape != before.mel.shape or np.abs(other.mel - before.mel).max() > 1e-4
+
+
+def test_a_reference_is_described_by_the_encoder_in_the_voice(frozen):
+    voice = load_voice(frozen.folder)
+    (path, _) = frozen.recordings()
+    encoder = voice.model.published_voice.speaker_encoder
+    samples = read_audio(path, 16000)
+    expected = stand_in_encoder.embedding(frozen.published, ecapa_features(samples))
+    np.testing.assert_allclose(encoder.embed(samples, 16000), expected, atol=1e-4)
+
+
+def test_speakers_of_the_corpus_are_cloned_as_their_recordings(frozen):
+    """The stored vectors are means of what references of that speaker give."""
+    voice, data = load_voice(frozen.folder), frozen.trainer.data
+    cache = data.train.cache
+    for number in range(len(voice.speakers)):
+        chosen = np.flatnonzero(cache.speaker == number)[:4]
+        described = voice.model.encode_embedding(cache.embeddings[chosen])
+        np.testing.assert_allclose(voice.voices[number], np.mean(described, axis=0), atol=1e-4)
+
+
+def test_a_style_can_be_chosen_where_there_are_style_tokens(frozen, unfrozen):
+    synthesizer = Synthesizer(load_voice(frozen.folder))
+    one, other = (synthesizer.speak("Hello.", style_weights=w) for w in ((5, 0, 0), (0, 0, 5)))
+    assert one.mel.shape != other.mel.shape or np.abs(one.mel - other.mel).max() > 1e-5
+    with pytest.raises(UserError, match="no style tokens"):
+        Synthesizer(load_voice(unfrozen.folder)).speak("Hello.", style_weights=(1, 0, 0))
+
+
+def test_a_run_with_a_frozen_encoder_goes_on_to_the_same_end(frozen, tmp_path):
+    corpus = Path(shutil.copytree(frozen.corpus, tmp_path / "corpus"))
+    for steps in (2, 3):
+        run = clone_run(tmp_path, corpus, use_gst=True, max_steps=steps)
+    assert_equal_states(final_state(run.folder), final_state(frozen.folder))
 
 
 def test_the_names_that_users_import_are_there():

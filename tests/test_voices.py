@@ -19,7 +19,7 @@ CONFIG = XTTSConfig(speaker_embedding_dim=4, n_mels=6, dropout=0.25)
 TOKENIZER = Tokenizer.build(LANGUAGES)
 
 
-def build_small(config, n_mels, vocab_size, num_languages, num_speakers):
+def build_small(config, spec, vocab_size, num_languages, num_speakers):
     """A stand-in that uses each of the numbers that a model is built from."""
     import keras
 
@@ -28,7 +28,7 @@ def build_small(config, n_mels, vocab_size, num_languages, num_speakers):
         keras.layers.Embedding(vocab_size, config.speaker_embedding_dim, name="text"),
         keras.layers.Dropout(config.dropout, name="drop"),
         keras.layers.BatchNormalization(name="norm"),
-        keras.layers.Dense(n_mels, name="mel"),
+        keras.layers.Dense(spec.n_mels, name="mel"),
         keras.layers.Dense(num_languages + num_speakers, name="speaker"),
     ]
     return keras.Sequential(layers, name="small")
@@ -38,7 +38,7 @@ def make_model(seed: int = 0):
     import keras
 
     keras.utils.set_random_seed(seed)
-    model = build_small(CONFIG.model, 6, TOKENIZER.vocab_size, 2, 3)
+    model = build_small(CONFIG.model, CONFIG.data.audio_spec, TOKENIZER.vocab_size, 2, 3)
     model(np.arange(8), training=True)  # moves the statistics of the normalisation
     return model
 
@@ -75,7 +75,7 @@ def test_the_real_model_says_the_same_after_loading(tmp_path):
     depths = ("text_encoder_conv_layers", "text_encoder_layers", "decoder_layers")
     sizes = dict.fromkeys(widths, 16) | dict.fromkeys((*depths, "audio_encoder_layers"), 1)
     config = XTTSConfig(**sizes, speaker_embedding_dim=4)
-    model = build_xtts(config.model, config.data.n_mels, TOKENIZER.vocab_size, 2, 3)
+    model = build_xtts(config.model, config.data.audio_spec, TOKENIZER.vocab_size, 2, 3)
     save_voice(tmp_path, model, config, TOKENIZER, SPEAKERS, LANGUAGES, VECTORS)
     voice = load_voice(tmp_path)
     tokens = voice.tokenizer.encode("Hello there.", "en")[None]

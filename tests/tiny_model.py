@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from myxtts.config.config import ModelConfig, XTTSConfig
+from myxtts.config.config import AudioSpec, ModelConfig, XTTSConfig
 from myxtts.models.xtts import XTTS, build_xtts
 
 N_MELS, VOCAB, LANGUAGES, SPEAKERS = 8, 20, 2, 3
@@ -30,7 +30,9 @@ TINY = {
 def tiny_model(*, speakers: int = SPEAKERS, seed: int = 1, noise: float = 0.1, **settings) -> XTTS:
     """A tiny model of which no weight is zero, so that every input can be felt."""
     keras.utils.set_random_seed(seed)
-    model = build_xtts(ModelConfig(**{**TINY, **settings}), N_MELS, VOCAB, LANGUAGES, speakers)
+    model = build_xtts(
+        ModelConfig(**{**TINY, **settings}), AudioSpec(n_mels=N_MELS), VOCAB, LANGUAGES, speakers
+    )
     random = np.random.default_rng(seed)
     for weight in model.trainable_variables:
         weight.assign(weight + noise * random.normal(size=weight.shape))

@@ -74,7 +74,23 @@ def read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
         )
     if samples.ndim == 2:
         samples = samples.mean(axis=1)
-    return _resample(samples, source_rate, sample_rate, path)
+    resampled = resample(samples, source_rate, sample_rate)
+    if len(resampled) == 0:
+        raise AudioError(path, TOO_SHORT, f"nothing is left of it at {sample_rate} Hz; remove it")
+    return resampled
+
+
+def resample(samples: np.ndarray, from_rate: int, to_rate: int) -> np.ndarray:
+    """Samples at another rate, as many as `resampled_length` says."""
+    if from_rate == to_rate:
+        return samples
+    length = resampled_length(len(samples), from_rate, to_rate)
+    if length == 0:
+        return samples[:0]
+    resampled = soxr.resample(samples, from_rate, to_rate, quality="HQ")
+    if len(resampled) < length:
+        return np.pad(resampled, (0, length - len(resampled)))
+    return resampled[:length]
 
 
 def resampled_length(frames: int, from_rate: int, to_rate: int) -> int:
@@ -178,20 +194,6 @@ def _decode(sound: soundfile.SoundFile, path: str | os.PathLike) -> np.ndarray:
         detail = f"its header promises {promised} samples, there are {len(samples)}; copy it again"
         raise AudioError(path, TRUNCATED, detail)
     return samples
-
-
-def _resample(
-    samples: np.ndarray, from_rate: int, to_rate: int, path: str | os.PathLike
-) -> np.ndarray:
-    if from_rate == to_rate:
-        return samples
-    length = resampled_length(len(samples), from_rate, to_rate)
-    if length == 0:
-        raise AudioError(path, TOO_SHORT, f"nothing is left of it at {to_rate} Hz; remove it")
-    resampled = soxr.resample(samples, from_rate, to_rate, quality="HQ")
-    if len(resampled) < length:
-        return np.pad(resampled, (0, length - len(resampled)))
-    return resampled[:length]
 
 
 def _to_pcm16(samples: np.ndarray, path: Path) -> np.ndarray:

@@ -1,6 +1,11 @@
 """What a run leaves on the disk: training states to go on from, and voices to speak with."""
 
 from myxtts.checkpoints.files import CheckpointError
+from myxtts.checkpoints.speaker_encoders import (
+    as_voice_encoder,
+    encoder_path,
+    load_speaker_encoder,
+)
 from myxtts.checkpoints.states import (
     Best,
     SavedState,
@@ -22,8 +27,11 @@ __all__ = [
     "SavedState",
     "Voice",
     "abandon_after",
+    "as_voice_encoder",
     "best_state",
+    "encoder_path",
     "latest_state",
+    "load_speaker_encoder",
     "load_state",
     "load_voice",
     "mark_best",

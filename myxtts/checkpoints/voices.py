@@ -193,7 +193,7 @@ def _build(build: Callable, config: XTTSConfig, tokenizer, num_languages: int, n
     keras.config.set_dtype_policy("float32")
     try:
         return build(
-            config.model, config.data.n_mels, tokenizer.vocab_size, num_languages, num_speakers
+            config.model, config.data.audio_spec, tokenizer.vocab_size, num_languages, num_speakers
         )
     finally:
         keras.config.set_dtype_policy(policy)

@@ -6,18 +6,19 @@ from myxtts.config.config import DataConfig
 from myxtts.data.corpus import Corpus, Utterance
 from myxtts.data.prepare import CacheLocation, locate_cache
 from myxtts.data.training_data import read_corpora
+from myxtts.data.utterance import with_other_paces
 from myxtts.text.tokenizer import Tokenizer
 
 
 class CorpusPart(NamedTuple):
-    """A corpus and where its features and tokens are stored."""
+    """A corpus, where its features and tokens are stored, and the utterances that these are of.
+
+    Those are all in it, and what is trained on at other paces as well.
+    """
 
     corpus: Corpus
     location: CacheLocation
-
-    @property
-    def utterances(self) -> tuple[Utterance, ...]:
-        return self.corpus.utterances
+    utterances: tuple[Utterance, ...]
 
 
 def read_parts(data: DataConfig) -> list[CorpusPart]:
@@ -25,4 +26,12 @@ def read_parts(data: DataConfig) -> list[CorpusPart]:
     corpora = [corpus for corpus in read_corpora(data) if corpus]
     languages = sorted({language for corpus in corpora for language in corpus.languages})
     tokenizer = Tokenizer.build(languages, data.text_units)
-    return [CorpusPart(corpus, locate_cache(corpus.root, data, tokenizer)) for corpus in corpora]
+    return [
+        CorpusPart(corpus, locate_cache(corpus.root, data, tokenizer), _utterances(corpus, voices))
+        for corpus, voices in zip(corpora, (data.voice_augmentation, 0), strict=False)
+    ]
+
+
+def _utterances(corpus: Corpus, voices: int) -> tuple[Utterance, ...]:
+    added = with_other_paces(corpus.train, voices)[len(corpus.train) :]
+    return (*corpus.utterances, *added)

@@ -185,14 +185,11 @@ def record(
 ) -> "list[np.ndarray]":
     """Let a voice of the corpus itself say sentences, in the way it said the corpus."""
     from myxtts.audio.io import read_audio
-    from myxtts.data.demo import plan_jobs, speak_jobs
+    from myxtts.data.demo import record_sentences
 
     folder = args.folder / "audio" / "recorded"
-    folder.mkdir(parents=True, exist_ok=True)
-    jobs = plan_jobs(args.language, [voice], sentences)
-    speak_jobs(jobs, folder)
-    names = [name for job in jobs for name, _ in job["lines"]]
-    return [read_audio(folder / f"{name}.wav", sample_rate) for name in names]
+    paths = record_sentences(folder, args.language, voice, sentences)
+    return [read_audio(path, sample_rate) for path in paths]
 
 
 def find_reference(config: XTTSConfig, speaker: str) -> Path:
@@ -316,7 +313,7 @@ def print_outcome(args: argparse.Namespace, facts: "ReportFacts", page: Path) ->
 
     print()
     if facts.scores:
-        _print_table(score_rows(facts.scores))
+        print_table(score_rows(facts.scores))
         own, ceiling = facts.scores[0].rates, facts.scores[0].ceiling
         for name, most in (("wer", WER_ABOVE), ("cer", CER_ABOVE)):
             above = getattr(own, name) - getattr(ceiling, name)
@@ -333,7 +330,8 @@ def print_outcome(args: argparse.Namespace, facts: "ReportFacts", page: Path) ->
     print(f"report  {page}")
 
 
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print aligned columns: names to the left, figures to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *figures in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True)]

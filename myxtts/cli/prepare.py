@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from myxtts.cli.progress import progress
-from myxtts.cli.settings import add_corpus, corpus_config
-from myxtts.cli.terminal import Interrupted, add_command
-from myxtts.config.config import DataConfig
+from myxtts.cli.settings import ENCODER_FIELDS, add_corpus, corpus_config
+from myxtts.cli.terminal import Interrupted, add_command, import_tensorflow
+from myxtts.config.config import DataConfig, ModelConfig
 from myxtts.errors import UserError
 
 if TYPE_CHECKING:
     from myxtts.cli.corpora import CorpusPart
     from myxtts.data.corpus import Rejection
+    from myxtts.data.embeddings import VoiceEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _NAMED = 20  # recordings that are named one by one
 def add(verbs: argparse._SubParsersAction) -> None:
     about = "compute the features and tokens of a corpus and store them"
     parser = add_command(verbs, "prepare", about, run)
-    add_corpus(parser)
+    add_corpus(parser, ENCODER_FIELDS)
     skip = "leave out what cannot be prepared, and call that a success"
     parser.add_argument("--skip-bad", action="store_true", help=skip)
 
@@ -36,7 +37,13 @@ def run(args: argparse.Namespace) -> None:
     config = corpus_config(args)
     if config.data.preprocessing_mode == "runtime":
         logger.warning("preprocessing_mode is runtime: training will not read what is stored here")
-    bad = [one for part in read_parts(config.data) for one in prepare_part(part, config.data)]
+    encoder = _load_encoder(config.model)
+    bad = []
+    for part in read_parts(config.data):
+        found = prepare_part(part, config.data)
+        if encoder:
+            found += describe_voices(part, config.data, encoder, {one.id for one in found})
+        bad += found
     if bad and not args.skip_bad:
         raise UserError(
             f"{_count(len(bad))} could not be prepared:\n{describe(bad)}\n"
@@ -69,11 +76,40 @@ def prepare_part(part: "CorpusPart", data: DataConfig) -> "list[Rejection]":
     for name in ("features", "tokens"):
         was, now = getattr(before, name), getattr(after, name)
         made, bad = now.stored - was.stored, now.rejected
-        print(f"{name:<9} {made:,} made, {was.stored:,} reused, {bad:,} dropped")
+        print(_counted(name, made, was.stored, bad))
     _print_speed(done.audio_seconds, time.monotonic() - began)
     if part.corpus.rejections:
         print(f"metadata  {len(part.corpus.rejections):,} dropped")
     return [*part.corpus.rejections, *done.rejections]
+
+
+def describe_voices(
+    part: "CorpusPart", data: DataConfig, encoder: "VoiceEncoder", bad: set[str]
+) -> "list[Rejection]":
+    """Let a frozen encoder describe one corpus, but for what is bad; return what it cannot."""
+    from myxtts.data.embeddings import drop_damage, embedding_store, store_embeddings
+    from myxtts.data.inventory import count_voices
+
+    folder = part.location.folder
+    utterances = [utterance for utterance in part.utterances if utterance.id not in bad]
+    store = embedding_store(folder, encoder)
+    if data.cache_verification:
+        drop_damage(store)
+    before = count_voices(store, utterances)
+    try:
+        with progress("describing voices") as report:
+            _, rejections = store_embeddings(
+                utterances, folder, encoder, verify=False, progress=report
+            )
+    except KeyboardInterrupt:
+        stored = count_voices(store, utterances).stored
+        raise Interrupted(
+            f"interrupted: {stored:,} of {len(utterances):,} voices are stored; "
+            "run the same command to go on"
+        ) from None
+    made = count_voices(store, utterances).stored - before.stored
+    print(_counted("voices", made, before.stored, len(rejections)))
+    return rejections
 
 
 def describe(bad: "Sequence[Rejection]") -> str:
@@ -87,6 +123,17 @@ def describe(bad: "Sequence[Rejection]") -> str:
         if len(group) > _NAMED:
             lines.append(f"      and {len(group) - _NAMED:,} more")
     return "\n".join(lines)
+
+
+def _load_encoder(model: ModelConfig) -> "VoiceEncoder | None":
+    """The published encoder, where it is frozen and what it says may be stored."""
+    from myxtts.checkpoints import as_voice_encoder, encoder_path, load_speaker_encoder
+
+    if not model.is_encoder_frozen:
+        return None
+    path = encoder_path(model)
+    import_tensorflow()
+    return as_voice_encoder(load_speaker_encoder(model.speaker_encoder, path))
 
 
 def _preflight(part: "CorpusPart", data: DataConfig, stored_bytes: int) -> None:
@@ -123,6 +170,10 @@ def _print_speed(audio_seconds: float, seconds: float) -> None:
     if audio_seconds:
         speed = f"{audio_seconds / 3600 / seconds:.3f} h/s, {audio_seconds / seconds:,.0f} x"
         print(f"{audio_seconds / 3600:.2f} h in {seconds:.1f} s: {speed} real time")
+
+
+def _counted(name: str, made: int, reused: int, dropped: int) -> str:
+    return f"{name:<9} {made:,} made, {reused:,} reused, {dropped:,} dropped"
 
 
 def _count(number: int) -> str:

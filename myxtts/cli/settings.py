@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 _CORPUS = "data.dataset_path"
 DATA_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if f.field.startswith("data.")))
+ENCODER_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if "speaker_encoder" in f.field))
 
 
 def add_settings(parser: argparse.ArgumentParser, fields: Iterable[str] | None = None) -> None:
@@ -23,9 +24,9 @@ def add_settings(parser: argparse.ArgumentParser, fields: Iterable[str] | None =
     add_flags(parser.add_argument_group("settings"), fields)
 
 
-def add_corpus(parser: argparse.ArgumentParser) -> None:
-    """Add CORPUS and every setting that concerns data."""
-    add_settings(parser, DATA_FIELDS)
+def add_corpus(parser: argparse.ArgumentParser, others: Iterable[str] = ()) -> None:
+    """Add CORPUS and every setting that concerns data, and some others."""
+    add_settings(parser, (*DATA_FIELDS, *others))
     parser.usage = "%(prog)s [options] [settings] [CORPUS]"
     about = f"the corpus, as --data would name it (default: {DataConfig.dataset_path})"
     parser.add_argument("corpus", metavar="CORPUS", nargs="?", help=about)

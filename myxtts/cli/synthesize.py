@@ -1,6 +1,7 @@
 """`myxtts synthesize`: text to wav files, or to a stream, in the voice of a trained model."""
 
 import argparse
+import math
 import re
 import struct
 import sys
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 OUTPUT, OUTPUT_FOLDER, STREAM = "output.wav", "output", "-"
 VOCODER = "griffin_lim"
-MANNER = ("language", "speaker", "reference", "speaking_rate", "seed")
+MANNER = ("language", "speaker", "reference", "speaking_rate", "style_weights", "seed")
 
 _LINES_AT_A_TIME = 64
 _UNKNOWN_BYTES = 0xFFFFFFFF
@@ -74,6 +75,9 @@ def _add_manner(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--language", metavar="CODE", help=about)
     about = "2 is twice as fast as the recordings, 0.5 half as fast (default: 1)"
     parser.add_argument("--speaking-rate", metavar="RATE", type=float, default=1.0, help=about)
+    about = "a number for each style token, with commas between, in place of the style that the "
+    about += "voice has by itself; write =-1,... where the first is negative"
+    parser.add_argument("--style-weights", metavar="LIST", type=style_weights, help=about)
     about = "what the vocoder's random phases derive from (default: 0)"
     parser.add_argument("--seed", type=int, default=0, help=about)
     about = f"how a mel becomes a waveform (default: {VOCODER})"
@@ -186,6 +190,19 @@ def read_lines(path: Path) -> dict[str, str]:
         _check_id(name, text, found, path)
         found[name] = text
     return found
+
+
+def style_weights(text: str) -> list[float]:
+    """Read numbers with commas between them."""
+    try:
+        weights = [float(part) for part in text.split(",")]
+    except ValueError:
+        weights = [math.nan]
+    if not all(map(math.isfinite, weights)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of numbers: write them with commas between, as in 0.5,0,1"
+        )
+    return weights
 
 
 def _check_id(name: str, text: str, known: dict[str, str], path: Path) -> None:

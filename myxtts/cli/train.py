@@ -63,13 +63,18 @@ def run(args: argparse.Namespace) -> int:
     reason = train(config, resume_choice(args))
     folder = config.training.checkpoint_dir
     if reason.startswith("SIG"):
-        again = "run it without --reset-training" if args.reset_training else "run the same command"
-        again = "run it without --resume-from" if args.resume_from else again
-        print(f"stopped by {reason}: saved in {folder}; {again} to go on")
-        return INTERRUPTED
+        return tell_stopped(args, reason, folder)
     print(f"the voice is in {folder}; speak with it:")
     print(f"  myxtts synthesize --voice {folder} --text 'Hello.' -o hello.wav")
     return 0
+
+
+def tell_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> int:
+    """Say how to go on with a run that a signal ended, and return its exit code."""
+    again = "run it without --reset-training" if args.reset_training else "run the same command"
+    again = "run it without --resume-from" if args.resume_from else again
+    print(f"stopped by {reason}: saved in {folder}; {again} to go on")
+    return INTERRUPTED
 
 
 def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:

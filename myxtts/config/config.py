@@ -46,6 +46,12 @@ class DataConfig(Section):
     max_mel_frames: int = option(1600, "longer recordings are dropped and counted", low=1)
     max_text_length: int = option(600, "longer texts are dropped and counted", low=1)
     min_seconds: float = option(0.1, "shorter recordings are dropped and counted", low=0.0)
+    voice_augmentation: int = option(
+        0,
+        "voices made of each speaker by playing it slower or faster: pitch and formants move",
+        low=0,
+        high=8,
+    )
 
     # Features
     sample_rate: int = option(_SPEC.sample_rate, "samples per second of the features", low=1)
@@ -90,6 +96,9 @@ class DataConfig(Section):
     max_frames_per_batch: int = option(0, "mel frames per batch (0: no limit)", low=0)
     pad_to_multiple: int = option(32, "padded lengths are multiples of this", low=1)
     balance_speakers: bool = option(False, "draw every speaker equally often")
+    utterances_per_speaker: int = option(
+        0, "utterances of a speaker that share a batch (0: as they come)", low=0
+    )
     shuffle_buffer_multiplier: int = option(
         10, "size of the pools that are sorted by length, in fives of batches", low=1
     )
@@ -122,6 +131,11 @@ class DataConfig(Section):
         _require(self, self.hop_length <= self.win_length, "{hop_length} is more than {win_length}")
         _require(self, self.fmin < self.fmax, "{fmin} is not below {fmax}")
         _require(self, self.fmax <= nyquist, "{fmax} is above half of {sample_rate}")
+        _require(
+            self,
+            self.batch_size % max(1, self.utterances_per_speaker) == 0,
+            "{batch_size} is not a multiple of {utterances_per_speaker}",
+        )
         _require(self, self.pitch_fmin < self.pitch_fmax, "{pitch_fmin} is not below {pitch_fmax}")
         _require(self, self.pitch_fmax <= nyquist, "{pitch_fmax} is above half of {sample_rate}")
         _require(
@@ -155,12 +169,38 @@ class ModelConfig(Section):
     audio_encoder_dim: int = option(192, "width of the reference encoder", low=8)
     audio_encoder_layers: int = option(4, "convolutions of the reference encoder", low=1)
     speaker_embedding_dim: int = option(192, "numbers that describe a voice", low=2)
+    use_pretrained_speaker_encoder: bool | None = option(
+        None, "describe voices by a published speaker encoder (null: where its path is given)"
+    )
+    speaker_encoder_type: str = option(
+        "ecapa_tdnn",
+        "which one its weights are of",
+        choices=("ecapa_tdnn", "resemblyzer", "coqui"),
+    )
+    speaker_encoder_path: str = option(
+        "", "its weights (empty: where `myxtts weights get` puts them)"
+    )
+    freeze_speaker_encoder: bool = option(
+        True, "leave its weights as they were published, and describe each recording only once"
+    )
     use_gst: bool = option(False, "describe the voice by global style tokens as well")
     gst_num_style_tokens: int = option(10, "style tokens", low=1)
     gst_style_token_dim: int = option(256, "numbers in a style token", low=1)
     gst_style_embedding_dim: int = option(256, "numbers that describe a style", low=1)
     gst_num_heads: int = option(4, "heads of the attention over the style tokens", low=1)
     dropout: float = option(0.1, "share of activations dropped in training", low=0.0, high=0.9)
+
+    @property
+    def speaker_encoder(self) -> str:
+        """The published encoder that describes voices; empty where the model learns its own."""
+        wanted = self.use_pretrained_speaker_encoder
+        wanted = bool(self.speaker_encoder_path) if wanted is None else wanted
+        return self.speaker_encoder_type if wanted else ""
+
+    @property
+    def is_encoder_frozen(self) -> bool:
+        """Whether voices are described once and for all, before training."""
+        return bool(self.speaker_encoder) and self.freeze_speaker_encoder
 
     def check(self) -> None:
         """Raise ConfigError where two values do not fit each other."""
@@ -218,6 +258,15 @@ class TrainingConfig(Section):
     )
     speaker_classification_loss_weight: float = option(
         0.1, "weight of telling the corpus's speakers apart", low=0.0
+    )
+    contrastive_loss_weight: float = option(
+        0.1, "weight of having voices of a speaker nearer than those of others", low=0.0
+    )
+    contrastive_loss_temperature: float = option(
+        0.1, "smaller is stricter with the nearest strangers", low=0.01, high=10.0
+    )
+    contrastive_loss_margin: float = option(
+        0.2, "how much nearer one's own must be, as a cosine", low=0.0, high=2.0
     )
     adaptive_loss_weights: bool = option(
         False, "scale each weight, by a quarter to four, so that no term drowns the others"

@@ -48,6 +48,9 @@ RENAMED: dict[str, Renamed] = {
     "model.fmax": Renamed("data.fmax"),
     "model.max_text_length": Renamed("data.max_text_length"),
     "model.mixed_precision": Renamed("data.mixed_precision"),
+    "model.contrastive_loss_margin": Renamed("training.contrastive_loss_margin"),
+    "model.contrastive_loss_temperature": Renamed("training.contrastive_loss_temperature"),
+    "model.pretrained_speaker_encoder_path": Renamed("model.speaker_encoder_path"),
     "training.batch_size": Renamed("data.batch_size"),
     "training.num_workers": Renamed("data.num_workers"),
     "training.enable_mixed_precision": Renamed("data.mixed_precision"),
@@ -151,12 +154,9 @@ NOT_YET: frozenset[str] = frozenset(
         *_paths(
             "model",
             """
-            audio_encoder_heads contrastive_loss_margin contrastive_loss_temperature
-            decoder_heads freeze_speaker_encoder gst_enable_emotion_control
+            audio_encoder_heads decoder_heads gst_enable_emotion_control
             gst_enable_speaking_rate_control gst_reference_encoder_dim
-            gst_style_loss_weight pretrained_speaker_encoder_path speaker_encoder_path
-            speaker_encoder_type use_pretrained_speaker_encoder
-            vocoder_initial_channel vocoder_resblock_dilation_sizes
+            gst_style_loss_weight vocoder_initial_channel vocoder_resblock_dilation_sizes
             vocoder_resblock_kernel_sizes vocoder_type vocoder_upsample_kernel_sizes
             vocoder_upsample_rates voice_cloning_loss_weight
             """,

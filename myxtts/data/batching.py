@@ -8,6 +8,8 @@ from myxtts.errors import UserError
 
 # Padded text lengths follow the padded mel length, rounded up to this.
 TEXT_MULTIPLE = 8
+# Groups of a speaker that are sorted by length together: alike enough, and other ones each epoch.
+_GROUPS_PER_CHUNK = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class BatchOptions:
     pool_batches: int = 50
     multiple: int = 32
     balance_speakers: bool = False
+    per_speaker: int = 0
     seed: int = 42
 
 
@@ -83,15 +86,17 @@ def plan_epoch(
 
     Batches of similar lengths waste little padding, while utterances seldom meet again in the next
     epoch. In epoch 0 the batch with the most frames comes first, so that memory runs out at once
-    or never; the batch of what is left over comes last.
+    or never; the batch of what is left over comes last. Where several utterances of a speaker are
+    to share a batch, groups of them are drawn, sorted and cut like single ones.
     """
     rng = np.random.default_rng((options.seed, epoch))
     drawn = _draw(len(mel_lengths), options.balance_speakers, speaker, rng)
+    drawn, group = _grouped(drawn, speaker, mel_lengths, options.per_speaker, rng)
     # What is left over is cut from the shortest, so that it never is the batch with most frames.
     spare = 0 if options.max_frames else len(drawn) % options.batch_size
     rank = np.maximum(np.arange(len(drawn)) - spare, 0)
     pool = rank // (options.pool_batches * options.batch_size)
-    order = drawn[np.lexsort((mel_lengths[drawn], pool))]
+    order = drawn[_sorted_in_pools(mel_lengths[drawn], group, pool, options.per_speaker)]
     padded = round_up(mel_lengths[order], options.multiple)
     bounds = _cut(padded[spare:], pool[spare:], options) + spare
     bounds = np.concatenate([[0], bounds]) if spare else bounds
@@ -139,6 +144,50 @@ def _draw(
     quotas[rng.permutation(len(members))[: count % len(members)]] += 1
     drawn = [np.resize(rng.permutation(m), quota) for m, quota in zip(members, quotas, strict=True)]
     return rng.permutation(np.concatenate(drawn))
+
+
+def _grouped(
+    drawn: np.ndarray,
+    speaker: np.ndarray | None,
+    lengths: np.ndarray,
+    size: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Utterances in groups of one speaker and of similar lengths, and the group of each.
+
+    Groups that are not full come first: together with the left-over batch, which does too, they
+    keep the bounds of all other batches between groups.
+    """
+    if size < 2 or speaker is None:
+        return drawn, np.arange(len(drawn))
+    order = drawn[np.argsort(speaker[drawn], kind="stable")]
+    place = _places(speaker[order])
+    chunk = place // (_GROUPS_PER_CHUNK * size)
+    order = order[np.lexsort((lengths[order], chunk, speaker[order]))]
+    starts = np.flatnonzero(place % size == 0)
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    counts = np.bincount(group)
+    shuffled = rng.permutation(len(counts))
+    by_group = np.empty(len(counts), np.int64)
+    by_group[shuffled[np.argsort(counts[shuffled] == size, kind="stable")]] = np.arange(len(counts))
+    at = np.argsort(by_group[group], kind="stable")
+    return order[at], by_group[group][at]
+
+
+def _places(sorted_values: np.ndarray) -> np.ndarray:
+    """How many equal ones stand before each of sorted values."""
+    return np.arange(len(sorted_values)) - np.searchsorted(sorted_values, sorted_values)
+
+
+def _sorted_in_pools(
+    lengths: np.ndarray, group: np.ndarray, pool: np.ndarray, size: int
+) -> np.ndarray:
+    """The order by length within each pool; a group stays together, by its longest."""
+    counts = np.bincount(group)
+    longest = np.zeros(len(counts), lengths.dtype)
+    np.maximum.at(longest, group, lengths)
+    is_full = counts >= size
+    return np.lexsort((group, longest[group], is_full[group], pool))
 
 
 def _cut(padded: np.ndarray, pool: np.ndarray, options: BatchOptions) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from myxtts.data import mapping
 from myxtts.data.shard_draft import BLOCK, block_starts
 from myxtts.data.store import Column, Store, Strings
+from myxtts.data.utterance import Utterance
 
 NOT_CACHED = -1
 UNKNOWN = -1  # a speaker that is not in the table: one of validation that training never has
@@ -148,6 +149,24 @@ class MemoryColumn(ColumnData):
 
 
 @dataclass(frozen=True, eq=False)
+class Embeddings:
+    """What an encoder of voices says of each utterance: rows of an array [stored, dim]."""
+
+    array: np.ndarray
+    rows: np.ndarray
+
+    def __getitem__(self, positions: np.ndarray) -> np.ndarray:
+        return self.array[self.rows[positions]]
+
+    @property
+    def dim(self) -> int:
+        return self.array.shape[1]
+
+    def select(self, chosen: np.ndarray) -> "Embeddings":
+        return replace(self, rows=self.rows[chosen])
+
+
+@dataclass(frozen=True, eq=False)
 class PackedCache:
     """The utterances of a run as parallel arrays, and the columns that hold their features."""
 
@@ -161,7 +180,8 @@ class PackedCache:
     mel_lengths: np.ndarray
     columns: dict[str, ColumnData]
     starts: dict[str, np.ndarray]
-    audio: Sequence[Path] | None = None
+    recordings: Sequence[Utterance] | None = None
+    embeddings: Embeddings | None = None
 
     def __len__(self) -> int:
         return len(self.text_lengths)
@@ -183,7 +203,8 @@ class PackedCache:
             text_lengths=self.text_lengths[chosen],
             mel_lengths=self.mel_lengths[chosen],
             starts={name: starts[chosen] for name, starts in self.starts.items()},
-            audio=None if self.audio is None else _select(self.audio, chosen),
+            recordings=None if self.recordings is None else _select(self.recordings, chosen),
+            embeddings=None if self.embeddings is None else self.embeddings.select(chosen),
         )
 
     def numbered(self, speakers: Sequence[str], languages: Sequence[str]) -> "PackedCache":

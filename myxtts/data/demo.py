@@ -103,6 +103,17 @@ def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[st
     return jobs
 
 
+def record_sentences(
+    folder: Path, language: str, voice: DemoVoice, sentences: Sequence[str]
+) -> list[Path]:
+    """Let a voice say sentences, in the way it says a corpus, into a folder of its own."""
+    own = folder / voice.name
+    own.mkdir(parents=True, exist_ok=True)
+    jobs = plan_jobs(language, [voice], sentences)
+    speak_jobs(jobs, own)
+    return [own / f"{name}.wav" for job in jobs for name, _ in job["lines"]]
+
+
 def speak_jobs(
     jobs: Sequence[dict],
     folder: Path,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.audio.cleanup import normalise_loudness, trim_silence
-from myxtts.audio.io import AudioInfo, check_audible, read_audio, resampled_length
+from myxtts.audio.io import AudioInfo, check_audible, read_audio, resample, resampled_length
 from myxtts.audio.mel import mel_and_energy, num_frames
 from myxtts.audio.pitch import pitch
 from myxtts.config.config import AudioSpec, DataConfig
@@ -58,10 +58,10 @@ class FeatureSettings:
         return {"version": FEATURES_VERSION, **asdict(self)}
 
 
-def load_samples(path: Path, settings: FeatureSettings) -> np.ndarray:
+def load_samples(path: Path, settings: FeatureSettings, pace: float = 1.0) -> np.ndarray:
     """Decode, resample, trim and level a recording; raises AudioError where it cannot be used."""
     rate = settings.spec.sample_rate
-    samples = read_audio(path, rate)
+    samples = at_pace(read_audio(path, rate), rate, pace)
     check_audible(samples, path)
     if settings.trim_top_db is not None:
         samples = trim_silence(samples, rate, settings.trim_top_db)
@@ -71,9 +71,16 @@ def load_samples(path: Path, settings: FeatureSettings) -> np.ndarray:
     return samples
 
 
-def compute_features(path: Path, settings: FeatureSettings) -> dict[str, np.ndarray]:
+def at_pace(samples: np.ndarray, rate: int, pace: float) -> np.ndarray:
+    """Play samples `pace` times as fast; their pitch and formants rise with it."""
+    return samples if pace == 1.0 else resample(samples, round(rate * pace), rate)
+
+
+def compute_features(
+    path: Path, settings: FeatureSettings, pace: float = 1.0
+) -> dict[str, np.ndarray]:
     """The stored arrays of one recording, {mel [frames, mels], energy [frames], pitch [frames]}."""
-    return features_of(load_samples(path, settings), settings)
+    return features_of(load_samples(path, settings, pace), settings)
 
 
 def features_of(samples: np.ndarray, settings: FeatureSettings) -> dict[str, np.ndarray]:
@@ -85,7 +92,9 @@ def features_of(samples: np.ndarray, settings: FeatureSettings) -> dict[str, np.
     return arrays
 
 
-def frames_of_header(info: AudioInfo, settings: FeatureSettings) -> int:
+def frames_of_header(info: AudioInfo, settings: FeatureSettings, pace: float = 1.0) -> int:
     """How many frames a recording will have, or at most where silence is trimmed."""
-    samples = resampled_length(info.frames, info.sample_rate, settings.spec.sample_rate)
+    rate = settings.spec.sample_rate
+    samples = resampled_length(info.frames, info.sample_rate, rate)
+    samples = resampled_length(samples, round(rate * pace), rate)
     return num_frames(samples, settings.spec)

@@ -9,7 +9,10 @@ import numpy as np
 from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Utterance
 from myxtts.data.prepare import CacheLocation, keys_of, missing_features, missing_tokens
-from myxtts.data.store import Store
+from myxtts.data.store import CacheError, Store, read_store
+
+# What encoders said of the voices lies in stores whose names begin so, one for each encoder.
+VOICES = "voices-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class StoreInventory:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Both stores, the hours they hold, and stores of other settings beside them."""
+    """The stores, the hours they hold, and those of other settings beside them."""
 
     utterances: int
     features: StoreInventory
@@ -34,16 +37,16 @@ class Inventory:
     hours: float
     dtype: str
     others: tuple[str, ...]
+    voices: tuple[tuple[str, StoreInventory], ...] = ()  # by encoder
+    damaged: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"utterances in the corpus  {self.utterances:,}"]
-        for name, part in (("features", self.features), ("tokens", self.tokens)):
-            lines.append(
-                f"{name:<9} {part.stored:,} stored, {part.missing:,} missing, "
-                f"{part.rejected:,} could not be made; {part.shards} shards, "
-                f"{part.disk_bytes / 1e6:,.1f} MB in {part.folder}"
-            )
+        lines += [_line("features", self.features), _line("tokens", self.tokens)]
+        lines += [f"{_line('voices', part)} (by {encoder})" for encoder, part in self.voices]
         lines.append(f"hours stored  {self.hours:.2f} ({self.dtype})")
+        if self.damaged:
+            lines.append(f"damaged: {', '.join(self.damaged)} (`myxtts cache fix` mends them)")
         if self.others:
             lines.append(
                 f"of other settings: {', '.join(self.others)} (`myxtts cache gc` removes them)"
@@ -55,6 +58,7 @@ def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> 
     """Compare a cache with the corpus as it is now; the stores are not read, only their indexes."""
     features, view = _count(location.features, utterances, missing_features)
     tokens, _ = _count(location.tokens, utterances, missing_tokens)
+    voices, damaged = _count_voices(location.folder, utterances)
     spec = location.settings.spec
     frames = int(view.lengths[view.latest].sum(dtype=np.int64)) if view else 0
     return Inventory(
@@ -64,7 +68,19 @@ def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> 
         hours=frames * spec.hop_length / spec.sample_rate / 3600,
         dtype=location.settings.dtype,
         others=tuple(other_stores(location)),
+        voices=voices,
+        damaged=damaged,
     )
+
+
+def count_voices(store: Store, utterances: Sequence[Utterance]) -> StoreInventory:
+    """What an encoder's store has of the corpus."""
+    return _count(store, utterances, missing_features)[0]
+
+
+def voice_folders(folder: Path) -> list[Path]:
+    """The stores of what encoders said of the voices: whatever the settings, all are of use."""
+    return sorted(path for path in folder.glob(f"{VOICES}*") if path.is_dir())
 
 
 def other_stores(location: CacheLocation) -> list[str]:
@@ -83,6 +99,26 @@ def other_stores(location: CacheLocation) -> list[str]:
 def disk_bytes(folder: Path) -> int:
     """What the files of a folder take on the disk."""
     return sum(512 * path.lstat().st_blocks for path in folder.rglob("*"))
+
+
+def _line(name: str, part: StoreInventory) -> str:
+    return (
+        f"{name:<9} {part.stored:,} stored, {part.missing:,} missing, "
+        f"{part.rejected:,} could not be made; {part.shards} shards, "
+        f"{part.disk_bytes / 1e6:,.1f} MB in {part.folder}"
+    )
+
+
+def _count_voices(folder: Path, utterances: Sequence[Utterance]):
+    """By encoder; one that is damaged is only named, since nothing else depends on it."""
+    voices, damaged = [], []
+    for path in voice_folders(folder):
+        try:
+            store = read_store(path)
+            voices.append((store.settings["encoder"], count_voices(store, utterances)))
+        except CacheError:
+            damaged.append(path.name)
+    return tuple(voices), tuple(damaged)
 
 
 def _count(

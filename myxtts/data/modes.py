@@ -74,6 +74,11 @@ class ModeOpener:
         self._granted: Counter[Path] = Counter()  # bytes of the budget, by cache
         self._report_unusable(corpora)
 
+    def number_after(self, speakers: Sequence[str], languages: Sequence[str]) -> None:
+        """Leave the numbers of known names as they are; new ones follow."""
+        self.speakers = [*speakers, *(one for one in self.speakers if one not in speakers)]
+        self.languages = [*languages, *(one for one in self.languages if one not in languages)]
+
     def open(self, utterances: Sequence[Utterance], root: Path, part: str) -> Split:
         if not utterances:
             raise CorpusError(f"{root}: nothing is there for {part}; raise val_fraction")
@@ -107,7 +112,7 @@ class ModeOpener:
         if report.rejections:
             raise PreparationError(describe_rejections(report.rejections, len(utterances)))
         cache = open_stores(location, self.data, keys_of(utterances))
-        cache = replace(cache, audio=[u.audio for u in utterances])
+        cache = replace(cache, recordings=utterances)
         return Split(utterances, cache, location, cache.mel_lengths, "precompute")
 
     def _auto(self, utterances: list[Utterance], location: CacheLocation) -> Split:
@@ -216,7 +221,7 @@ class ModeOpener:
         chosen = np.flatnonzero(unknown).tolist()
         infos, rejections = inspect_recordings([utterances[i] for i in chosen])
         for i, info in zip(chosen, infos, strict=True):
-            lengths[i] = frames_of_header(info, settings) if info else 0
+            lengths[i] = frames_of_header(info, settings, utterances[i].pace) if info else 0
             if info and lengths[i] == 0:
                 detail = f"{info.frames} samples are less than a frame"
                 rejections.append(Rejection(utterances[i].id, TOO_SHORT, detail, info.seconds))
@@ -339,7 +344,7 @@ def _measure_speed(utterances: list[Utterance], settings: FeatureSettings, worke
             seconds, began = 0.0, time.perf_counter()
         try:
             with single_threaded_blas():
-                frames = len(compute_features(utterance.audio, settings)["mel"])
+                frames = len(compute_features(utterance.audio, settings, utterance.pace)["mel"])
         except AudioError:
             continue
         seconds += frames * settings.spec.hop_length / settings.spec.sample_rate

@@ -211,7 +211,10 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
     widths = {name: data.column.width for name, data in cache.columns.items()}
     numbers = [getattr(cache, label) for label in LABELS]
     numbers += [cache.starts[name] // sizes[name] for name in names]
+    voices = cache.embeddings
     with tf.device("/CPU:0"):
+        if voices is not None:
+            voices_of, described = tf.constant(voices.rows), shared_tensor(voices.array)
         columns = {n: shared_tensor(data.blocks(sizes[n])) for n, data in cache.columns.items()}
         # All numbers of an utterance in one row: one small gather instead of eight.
         table = tf.constant(np.stack(numbers, axis=1), tf.int64)
@@ -237,6 +240,8 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
             taken = tf.where(steps < filled[:, None], found[name][:, None] + steps, pad)
             tail = [widths[name]] if widths[name] > 1 else []
             batch[name] = tf.reshape(tf.gather(column, taken), [tf.shape(index)[0], width, *tail])
+        if voices is not None:
+            batch["embedding"] = tf.gather(described, tf.gather(voices_of, index))
         return batch | {"index": index}
 
     return gather
@@ -290,6 +295,8 @@ def _signature(cache: PackedCache, skip: tuple[str, ...] = ()) -> dict[str, tf.T
         if name not in skip:
             shape = [None, None] + ([data.column.width] if data.column.width > 1 else [])
             spec[name] = tf.TensorSpec(shape, data.column.dtype)
+    if cache.embeddings is not None:
+        spec["embedding"] = tf.TensorSpec([None, cache.embeddings.dim], tf.float32)
     return spec
 
 
@@ -305,7 +312,8 @@ def _waveform_batches(
 
 def _decode(cache: PackedCache, settings: FeatureSettings, position: int) -> np.ndarray | None:
     try:
-        return load_samples(cache.audio[position], settings)
+        recording = cache.recordings[position]
+        return load_samples(recording.audio, settings, recording.pace)
     except AudioError as error:
         logger.warning("left out of its batch: %s", error)
         return None

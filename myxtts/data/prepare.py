@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -34,6 +35,7 @@ TOKEN_COLUMNS = (Column("tokens", "int32"),)
 NO_TOKENS = "nothing to say"
 # Free space that a preflight leaves to others.
 SPARE_BYTES = 64 * 2**20
+LARGEST_SHARD = 2048
 
 Progress = Callable[[int, int, float], None]
 
@@ -101,9 +103,9 @@ def prepare(
     _create(location)
     with Workers(workers) as pool:
         if tokens:
-            _fill(_TokenWork(location), utterances, pool, overwrite, report, None)
+            fill(_TokenWork(location), utterances, pool, overwrite, report, None)
         if features:
-            _fill(_FeatureWork(location), utterances, pool, overwrite, report, progress)
+            fill(_FeatureWork(location), utterances, pool, overwrite, report, progress)
     return report
 
 
@@ -114,7 +116,7 @@ def missing_features(utterances: Sequence[Utterance], view: StoreView) -> np.nda
     for i in np.flatnonzero(~missing).tolist():
         signature = source_signature(utterances[i].audio)
         if signature != int(view.signatures[rows[i]]):
-            content = _content_of(utterances[i].audio)
+            content = content_of(utterances[i].audio)
             missing[i] = content is None or content != int(view.contents[rows[i]])
     return missing
 
@@ -167,7 +169,7 @@ def estimate_bytes(utterances: Sequence[Utterance], settings: FeatureSettings) -
     seconds, size = 0.0, 0
     for utterance in utterances[::step]:
         try:
-            seconds += read_info(utterance.audio).seconds
+            seconds += read_info(utterance.audio).seconds / utterance.pace
             size += utterance.audio.stat().st_size
         except (AudioError, OSError):
             continue
@@ -194,11 +196,28 @@ def check_space(folder: Path, needed: int) -> None:
 
 def shard_size(utterances: int) -> int:
     """Utterances per shard: about 64 shards for a corpus, between 64 and 2,048 in each."""
-    return int(np.clip(2 ** int(np.ceil(np.log2(max(utterances, 1) / 64))), 64, 2048))
+    return int(np.clip(2 ** int(np.ceil(np.log2(max(utterances, 1) / 64))), 64, LARGEST_SHARD))
+
+
+class Work(Protocol):
+    """What a store is filled with: which utterances it lacks, and how they become rows."""
+
+    store: Store
+    largest_shard: int
+
+    def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray: ...
+
+    def check_space(self, utterances: Sequence[Utterance]) -> None: ...
+
+    def signature(self, utterance: Utterance) -> int: ...
+
+    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]: ...
 
 
 class _FeatureWork:
     """Recordings into shards of features."""
+
+    largest_shard = LARGEST_SHARD
 
     def __init__(self, location: CacheLocation):
         self.store, self.settings = location.features, location.settings
@@ -219,6 +238,8 @@ class _FeatureWork:
 
 class _TokenWork:
     """Texts into shards of tokens."""
+
+    largest_shard = LARGEST_SHARD
 
     def __init__(self, location: CacheLocation):
         self.store, self.table = location.tokens, location.tokenizer.to_json()
@@ -241,9 +262,9 @@ class _TokenWork:
 def feature_row(utterance: Utterance, settings: FeatureSettings) -> Row:
     """Compute one utterance, or say why it cannot be."""
     signature = source_signature(utterance.audio)
-    content = _content_of(utterance.audio) or 0
+    content = content_of(utterance.audio) or 0
     try:
-        arrays = compute_features(utterance.audio, settings)
+        arrays = compute_features(utterance.audio, settings, utterance.pace)
     except AudioError as error:
         return Row(utterance.id, signature, content, reason=f"{error.reason}: {error.detail}")
     return Row(utterance.id, signature, content, arrays)
@@ -276,14 +297,15 @@ def _create(location: CacheLocation) -> None:
         raise CacheError(unwritable_message(location.folder, error)) from error
 
 
-def _fill(
-    work: "_FeatureWork | _TokenWork",
+def fill(
+    work: "Work",
     utterances: Sequence[Utterance],
     pool: Workers,
     overwrite: bool,
     report: PrepareReport,
     progress: Progress | None,
 ) -> None:
+    """Make what a store lacks of the utterances, in shards, and add it up in the report."""
     store = work.store
     with store.lock():
         removed = store.remove_leftovers()
@@ -294,7 +316,8 @@ def _fill(
         todo = [utterances[i] for i in np.flatnonzero(missing).tolist()]
         if todo:
             work.check_space(todo)
-        tasks = _tasks(work, todo, view, shard_size(len(utterances)))
+        size = min(work.largest_shard, shard_size(len(utterances)))
+        tasks = _tasks(work, todo, view, size)
         done = 0
         try:
             # Closed at once, and with it the workers, where the progress is interrupted.
@@ -316,7 +339,7 @@ def _fill(
 class _Task:
     """One shard to be made, by whichever process."""
 
-    work: "_FeatureWork | _TokenWork"
+    work: Work
     utterances: tuple[Utterance, ...]
     generation: int
 
@@ -345,7 +368,7 @@ def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[
     ]
 
 
-def _content_of(path: Path) -> int | None:
+def content_of(path: Path) -> int | None:
     """Size and checksum of a recording: the same after a copy, which changes its time."""
     try:
         data = path.read_bytes()

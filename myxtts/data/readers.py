@@ -10,6 +10,7 @@ A batch is a dict:
     speaker       int32   [batch]
     language      int32   [batch]
     index         int64   [batch]                positions in the cache, to name the utterances
+    embedding     float32 [batch, dim]           of a frozen encoder of voices, where there is one
 """
 
 import math
@@ -131,14 +132,17 @@ def pad_rows(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
 
 
 def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -> Batch:
-    """The parts of a batch that have one number per utterance."""
-    return {
+    """The parts of a batch that say one thing of each utterance."""
+    found = {
         "text_lengths": cache.text_lengths[positions].astype(np.int32),
         "mel_lengths": mel_lengths,
         "speaker": cache.speaker[positions],
         "language": cache.language[positions],
         "index": positions.astype(np.int64),
     }
+    if cache.embeddings is not None:
+        found["embedding"] = cache.embeddings[positions]
+    return found
 
 
 def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:

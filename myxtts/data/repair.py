@@ -4,12 +4,13 @@ import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Utterance
-from myxtts.data.inventory import disk_bytes, other_stores
+from myxtts.data.inventory import disk_bytes, other_stores, voice_folders
 from myxtts.data.prepare import (
     CacheLocation,
     PrepareReport,
@@ -18,7 +19,7 @@ from myxtts.data.prepare import (
     missing_tokens,
     prepare,
 )
-from myxtts.data.store import Problem, Store
+from myxtts.data.store import CacheError, Problem, Store, read_store
 
 
 @dataclass
@@ -45,6 +46,9 @@ def verify_cache(
         if not any(problem.shard for problem in found):  # damage hides what else is missing
             found += _missing(store, utterances, find_missing)
         problems += found
+    for folder in voice_folders(location.folder):
+        store = _read_or_none(folder)
+        problems += store.verify(progress) if store else [_without_manifest(folder)]
     return problems
 
 
@@ -54,15 +58,16 @@ def fix_cache(
     workers: int = 0,
     progress: Progress | None = None,
 ) -> RepairReport:
-    """Drop what is damaged and foreign, and make again what is missing then."""
+    """Drop what is damaged and foreign, and make again what is missing then.
+
+    What an encoder said of the voices is made again by the next training that asks it.
+    """
     report = RepairReport()
     for store in (location.features, location.tokens):
         if store.folder.exists():
-            with store.lock():
-                problems = store.verify()
-                drop_damaged(store, problems)
-                store.remove_leftovers()
-            report.problems += problems
+            report.problems += _drop_damage(store)
+    for folder in voice_folders(location.folder):
+        report.problems += _fix_voices(folder)
     report.remade = prepare(utterances, location, workers=workers, progress=progress)
     return report
 
@@ -85,7 +90,8 @@ def collect_garbage(
 ) -> tuple[int, list[str]]:
     """Delete stores of other settings, shards of no current utterance, and leftovers.
 
-    Returns the bytes freed and the names of what was deleted.
+    The stores of all encoders stay, for no setting of the data changes what they hold. Returns the
+    bytes freed and the names of what was deleted.
     """
     freed, names = 0, []
     for name in other_stores(location):
@@ -95,13 +101,43 @@ def collect_garbage(
                 names.append(name)
                 shutil.rmtree(location.folder / name)
     wanted = {utterance.id for utterance in utterances}
-    for store in (location.features, location.tokens):
+    voices = filter(None, map(_read_or_none, voice_folders(location.folder)))
+    for store in (location.features, location.tokens, *voices):
         if store.folder.exists():
             with store.lock():
                 before = disk_bytes(store.folder)
                 names += _drop_useless(store, wanted) + store.remove_leftovers()
                 freed += before - disk_bytes(store.folder)
     return freed, names
+
+
+def _drop_damage(store: Store) -> list[Problem]:
+    with store.lock():
+        problems = store.verify()
+        drop_damaged(store, problems)
+        store.remove_leftovers()
+    return problems
+
+
+def _fix_voices(folder: Path) -> list[Problem]:
+    """Drop what is damaged of an encoder's store: all of it where its manifest is."""
+    store = _read_or_none(folder)
+    if store:
+        return _drop_damage(store)
+    with Store(folder, (), {}).lock():
+        shutil.rmtree(folder)
+    return [_without_manifest(folder)]
+
+
+def _read_or_none(folder: Path) -> Store | None:
+    try:
+        return read_store(folder)
+    except CacheError:
+        return None
+
+
+def _without_manifest(folder: Path) -> Problem:
+    return Problem(f"{folder.name}/store.json", "missing or damaged")
 
 
 def _missing(store: Store, utterances: Sequence[Utterance], find_missing) -> list[Problem]:

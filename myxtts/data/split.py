@@ -63,7 +63,7 @@ class Split:
         return replace(
             self,
             utterances=utterances,
-            cache=replace(self.cache.select(positions), audio=[u.audio for u in utterances]),
+            cache=replace(self.cache.select(positions), recordings=utterances),
             plan_lengths=self.plan_lengths[positions],
             rejections=[*self.rejections, *rejections],
         )
@@ -165,4 +165,9 @@ def _with_features(split: Split, data: DataConfig) -> PackedCache:
     stale = missing_features(split.utterances, StoreView(split.location.features))
     fresh = fresh.without_features(stale)
     lengths = np.where(fresh.is_cached, fresh.mel_lengths, split.plan_lengths).astype(np.int32)
-    return replace(fresh, mel_lengths=lengths, audio=split.cache.audio)
+    return replace(
+        fresh,
+        mel_lengths=lengths,
+        recordings=split.cache.recordings,
+        embeddings=split.cache.embeddings,
+    )

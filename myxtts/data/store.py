@@ -267,6 +267,20 @@ class Store:
         return {name: text.encode() for name, text in files.items()}
 
 
+def read_store(folder: Path) -> Store:
+    """The store in a folder that its fingerprint names, as its own manifest describes it."""
+    path = folder / "store.json"
+    try:
+        manifest = json.loads(path.read_bytes())
+        columns = tuple(Column(**column) for column in manifest["columns"])
+        is_own = folder.name.endswith(f"-{fingerprint(columns, manifest['settings'])}")
+    except (OSError, ValueError, TypeError, KeyError):
+        is_own = False
+    if not is_own:
+        raise CacheError(f"{path} is damaged{REMEDY}")
+    return Store(folder, columns, manifest["settings"])
+
+
 def fingerprint(columns: Sequence[Column], settings: dict) -> str:
     """Key a store by everything that determines its bytes."""
     content = [FORMAT_VERSION, [asdict(column) for column in columns], settings]

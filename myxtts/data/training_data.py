@@ -1,37 +1,67 @@
 """A corpus opened for training, as one configuration says, with its batches epoch by epoch."""
 
+import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batching import BatchOptions
 from myxtts.data.corpus import Corpus, CorpusError, read_corpus
-from myxtts.data.modes import ModeOpener
+from myxtts.data.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
+from myxtts.data.modes import FEW, ModeOpener, PreparationError, describe_rejections
 from myxtts.data.prepare import Progress
 from myxtts.data.profiling import usable_profiler
 from myxtts.data.readers import in_background
 from myxtts.data.split import Split, split_batches
+from myxtts.data.store import CacheError
+from myxtts.data.utterance import with_other_paces
 from myxtts.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class KnownTables:
+    """What an earlier model was trained with: new names are numbered after its own."""
+
+    tokenizer: Tokenizer
+    speakers: tuple[str, ...]
+    languages: tuple[str, ...]
 
 
 class TrainingData:
     """Opens a corpus as the configuration says, and makes its batches epoch by epoch."""
 
-    def __init__(self, config: XTTSConfig, progress: Progress | None = None):
+    def __init__(
+        self,
+        config: XTTSConfig,
+        progress: Progress | None = None,
+        encoder: VoiceEncoder | None = None,
+        known: KnownTables | None = None,
+    ):
         self.config = config
         self.profiler = usable_profiler(config.data.profiler)
         corpus, held_out = read_corpora(config.data)
         self.corpus = corpus
         corpora = [corpus, held_out] if held_out else [corpus]
-        self.tokenizer = build_tokenizer(corpora, config.data.text_units)
+        train = with_other_paces(corpus.train, config.data.voice_augmentation)
+        self.tokenizer = (
+            known.tokenizer if known else build_tokenizer(corpora, config.data.text_units)
+        )
         # Who is heard in validation alone has no number, for nothing is learnt of them.
-        speakers = {one.speaker for one in corpus.train}
+        speakers = {one.speaker for one in train}
         opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler, speakers)
-        self.train = opener.open(corpus.train, corpus.root, "training")
+        if known:
+            opener.number_after(known.speakers, known.languages)
+        self.train = opener.open(train, corpus.root, "training")
         validation = held_out or corpus
         utterances = held_out.utterances if held_out else corpus.val
         self.val = opener.open(utterances, validation.root, "validation") if utterances else None
+        if encoder:
+            self.train = described(self.train, encoder, config.data, progress)
+            self.val = self.val and described(self.val, encoder, config.data, progress)
 
     def train_batches(self, epoch: int = 0, start: int = 0):
         """The batches of an epoch, from any of them on."""
@@ -78,6 +108,39 @@ class TrainingData:
         return split_batches(split, plan, self.config.data)
 
 
+def described(
+    split: Split, encoder: VoiceEncoder, data: DataConfig, progress: Progress | None = None
+) -> Split:
+    """The split with what a frozen encoder says of every voice; who has none is left out."""
+    embeddings, rejections = _embeddings(split, encoder, data, progress)
+    if rejections and split.mode == "precompute":
+        raise PreparationError(describe_rejections(rejections, len(split)))
+    said = describe_rejections(rejections, len(split), verb="left out")
+    is_much = len(rejections) > max(FEW, data.max_rejected * len(split))
+    if is_much or len(rejections) == len(split):
+        raise CorpusError(
+            f"{said}; at most {data.max_rejected:.0%} may be. Mend the corpus, or raise "
+            "max_rejected"
+        )
+    if rejections:
+        logger.warning("%s", said)
+    split = replace(split, cache=replace(split.cache, embeddings=embeddings))
+    return split.keep(embeddings.rows >= 0, rejections)
+
+
+def _embeddings(split: Split, encoder: VoiceEncoder, data: DataConfig, progress):
+    if split.mode == "runtime":
+        return compute_embeddings(split.utterances, encoder, progress)
+    try:
+        folder, verify = split.location.folder, data.cache_verification
+        return store_embeddings(split.utterances, folder, encoder, verify=verify, progress=progress)
+    except (CacheError, OSError) as error:
+        if split.mode == "precompute":
+            raise
+        logger.warning("the voices are described in memory: %s", error)
+        return compute_embeddings(split.utterances, encoder, progress)
+
+
 def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
     """The corpus of a configuration, and the separate one for validation if it names one."""
     options = {
@@ -113,5 +176,6 @@ def batch_options(config: XTTSConfig) -> BatchOptions:
         pool_batches=5 * data.shuffle_buffer_multiplier,
         multiple=data.pad_to_multiple,
         balance_speakers=data.balance_speakers,
+        per_speaker=data.utterances_per_speaker,
         seed=config.training.seed,
     )

@@ -1,6 +1,7 @@
 """What a corpus is made of: utterances, and lines that could not become one."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from myxtts.audio.io import MISSING
@@ -24,13 +25,17 @@ class CorpusError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording with what is said in it, by whom and in which language."""
+    """One recording with what is said in it, by whom and in which language.
+
+    It is played `pace` times as fast as it was recorded, and pitch and formants rise with that.
+    """
 
     id: str
     audio: Path
     text: str
     speaker: str
     language: str
+    pace: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,24 @@ class Rejection:
     reason: str
     detail: str
     seconds: float = 0.0
+
+
+# From mild to strong, in turn higher and lower: a voice at another pace is somebody else's.
+PACES = (1.12, 0.89, 1.06, 0.94, 1.18, 0.84, 1.25, 0.8)
+
+
+def with_other_paces(utterances: Sequence[Utterance], voices: int) -> list[Utterance]:
+    """Add so many voices to each speaker's own, by all of its recordings at another pace."""
+    return [*utterances] + [
+        replace(
+            one,
+            id=f"{one.id}@{pace:g}",
+            speaker=f"{one.speaker}@{pace:g}",
+            pace=pace,
+        )
+        for pace in PACES[:voices]
+        for one in utterances
+    ]
 
 
 def shorten(text: str, length: int = 60) -> str:

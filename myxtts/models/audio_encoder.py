@@ -43,7 +43,7 @@ class AudioEncoder(keras.layers.Layer):
             x *= tf.cast(sequence_mask(lengths, tf.shape(x)[1])[:, :, None], x.dtype)
             x = norm(keras.activations.gelu(conv(tf.pad(x, [[0, 0], [2, 2], [0, 0]]))))
             lengths = (lengths + 1) // 2
-        return _unit(self.project(_statistics(tf.cast(x, tf.float32), lengths)))
+        return unit(self.project(_statistics(tf.cast(x, tf.float32), lengths)))
 
     def get_config(self):
         return {**super().get_config(), **self.settings}
@@ -58,5 +58,6 @@ def _statistics(x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     return tf.concat([mean, tf.sqrt(variance + 1e-5)], axis=-1)
 
 
-def _unit(x: tf.Tensor) -> tf.Tensor:
+def unit(x: tf.Tensor) -> tf.Tensor:
+    """Vectors scaled to a mean square of 1."""
     return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis=-1, keepdims=True) + 1e-8)

@@ -5,14 +5,17 @@ and `reference_lengths`, and the `prior_weight` of the alignment; it returns a d
 For speaking there are `encode_voice` and `synthesize`, compiled once for all shapes.
 """
 
+from dataclasses import asdict
+
 import keras
 import tensorflow as tf
 
-from myxtts.config.config import ModelConfig
+from myxtts.config.config import AudioSpec, ModelConfig
 from myxtts.models import alignment
 from myxtts.models.audio_encoder import AudioEncoder
 from myxtts.models.decoder import build_decoder, scaled_mel
 from myxtts.models.gst import StyleTokens
+from myxtts.models.harmonics import Harmonics
 from myxtts.models.layers import sequence_mask, serialisable
 from myxtts.models.prosody import (
     ProsodyEmbedding,
@@ -20,6 +23,7 @@ from myxtts.models.prosody import (
     scaled_energy,
     scaled_pitch,
 )
+from myxtts.models.published_voice import PublishedVoice
 from myxtts.models.text_encoder import TextEncoder
 
 # Groups of frames behind the end of speech in which the decoder learns that it has ended.
@@ -30,17 +34,25 @@ LONGEST_TOKEN = 300
 POSITION_FEATURES = 4
 
 
+# Settings that are no part of the model: where its parts come from.
+_ORIGINS = (
+    *("model_size", "use_pretrained_speaker_encoder"),
+    *("speaker_encoder_type", "speaker_encoder_path"),
+)
+
+
 def build_xtts(
-    config: ModelConfig, n_mels: int, vocab_size: int, num_languages: int, num_speakers: int
+    config: ModelConfig, spec: AudioSpec, vocab_size: int, num_languages: int, num_speakers: int
 ) -> "XTTS":
     """The model of a configuration, with all of its weights."""
     settings = {
         name: getattr(config, name)
         for name in ModelConfig.__dataclass_fields__
-        if name != "model_size"
+        if name not in _ORIGINS
     }
     model = XTTS(
-        n_mels=n_mels,
+        spec=asdict(spec),
+        speaker_encoder=config.speaker_encoder,
         vocab_size=vocab_size,
         num_languages=num_languages,
         num_speakers=num_speakers,
@@ -58,7 +70,7 @@ class XTTS(keras.Model):
     def __init__(
         self,
         *,
-        n_mels: int,
+        spec: dict,
         vocab_size: int,
         num_languages: int,
         num_speakers: int,
@@ -73,6 +85,8 @@ class XTTS(keras.Model):
         audio_encoder_dim: int,
         audio_encoder_layers: int,
         speaker_embedding_dim: int,
+        speaker_encoder: str,
+        freeze_speaker_encoder: bool,
         use_gst: bool,
         gst_num_style_tokens: int,
         gst_style_token_dim: int,
@@ -88,15 +102,28 @@ class XTTS(keras.Model):
             for name, value in locals().items()
             if name not in ("self", "kwargs", "__class__")
         }
+        n_mels = spec["n_mels"]
         self.n_mels, self.reduction = n_mels, decoder_reduction
         self.text_encoder_dim, self.speaker_embedding_dim = text_encoder_dim, speaker_embedding_dim
-        self.audio_encoder = AudioEncoder(
-            audio_encoder_dim,
-            audio_encoder_layers,
-            speaker_embedding_dim,
-            n_mels,
-            name="audio_encoder",
-        )
+        # Whether it listens to what it says, which only a loss on that needs.
+        self.listens = num_speakers > 1
+        self.published_voice = self.audio_encoder = None
+        if speaker_encoder:
+            self.published_voice = PublishedVoice(
+                speaker_encoder,
+                speaker_embedding_dim,
+                AudioSpec(**spec),
+                freeze_speaker_encoder,
+                name="published_voice",
+            )
+        else:
+            self.audio_encoder = AudioEncoder(
+                audio_encoder_dim,
+                audio_encoder_layers,
+                speaker_embedding_dim,
+                n_mels,
+                name="audio_encoder",
+            )
         self.style = None
         if use_gst:
             self.style = StyleTokens(
@@ -125,6 +152,7 @@ class XTTS(keras.Model):
         self.mu_head = keras.layers.Dense(n_mels, dtype="float32", name="mu")
         self.prosody = ProsodyPredictor(text_encoder_dim, name="prosody")
         self.prosody_embedding = ProsodyEmbedding(text_encoder_dim, name="prosody_embedding")
+        self.harmonics = Harmonics(AudioSpec(**spec))
         self.decoder = build_decoder(
             decoder_strategy,
             dim=decoder_dim,
@@ -137,7 +165,10 @@ class XTTS(keras.Model):
     def build(self, input_shape=None):
         text, voice = (None, None, self.text_encoder_dim), (None, self.speaker_embedding_dim)
         tokens, mask = (None, None), (None, None, 1)
-        self.audio_encoder.build((None, None, self.n_mels), (None,))
+        if self.published_voice:
+            self.published_voice.build()
+        else:
+            self.audio_encoder.build((None, None, self.n_mels), (None,))
         if self.style:
             self.style.build(voice)
             self.style_to_voice.build((None, self.settings["gst_style_embedding_dim"]))
@@ -147,7 +178,8 @@ class XTTS(keras.Model):
         self.mu_head.build(text)
         self.prosody.build(text, mask, voice)
         self.prosody_embedding.build(tokens, tokens)
-        frames = (None, None, self.text_encoder_dim + POSITION_FEATURES)
+        width = self.text_encoder_dim + self.harmonics.bands + POSITION_FEATURES
+        frames = (None, None, width)
         self.decoder.build(frames, (None,), voice, (None, None, self.n_mels))
         self.built = True
 
@@ -157,11 +189,14 @@ class XTTS(keras.Model):
         Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder; mu [batch,
         tokens, mels]; frame_tokens [batch, frames]; durations [batch, tokens]; the predicted
         log_durations, pitch and energy [batch, tokens] and the true token_pitch and token_energy;
-        voice and heard_voice [batch, voice_dim]; speaker_logits [batch, speakers], or None of one.
+        the voice [batch, voice_dim]; heard_voice and asked_voice [batch, dim], descriptions of what
+        was said and of the reference by the same ear; speaker_logits [batch, speakers], or None of
+        one speaker.
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
-        voice = self.voice_of(inputs["reference"], inputs["reference_lengths"])
+        described = self.describe(inputs)
+        voice = self.styled(described)
         text, mask = self._encode(
             inputs["tokens"], text_lengths, inputs["language"], voice, training
         )
@@ -185,17 +220,36 @@ class XTTS(keras.Model):
             "durations": durations,
             "token_pitch": pitch,
             "token_energy": energy,
+            **self._heard(said["mel"], inputs, described),
             "voice": voice,
-            "heard_voice": self._heard(said["mel"], mel_lengths, voice),
             "speaker_logits": self.speaker_head(voice) if self.speaker_head else None,
         }
 
-    def voice_of(self, mel, lengths):
-        """The vector [batch, voice_dim] of the voice in natural mels [batch, frames, mels]."""
-        voice = self.audio_encoder(scaled_mel(tf.cast(mel, tf.float32)), lengths)
-        if self.style:
-            voice += self.style_to_voice(self.style(voice)[0])
-        return voice
+    @property
+    def wants_embeddings(self) -> bool:
+        """Whether voices come as embeddings of a frozen encoder, and not as mels."""
+        return self.published_voice is not None and self.published_voice.frozen
+
+    def describe(self, inputs):
+        """The vectors [batch, voice_dim] of the voices of references, without a style.
+
+        A frozen published encoder has said already what it hears in them: their
+        `reference_embedding` [batch, dim]. Otherwise they are natural mels `reference` [batch,
+        frames, mels] with their `reference_lengths`.
+        """
+        if self.wants_embeddings:
+            return self.published_voice(inputs["reference_embedding"])
+        mel, lengths = inputs["reference"], inputs["reference_lengths"]
+        if self.published_voice:
+            return self.published_voice(self.published_voice.hear(mel, lengths))
+        return self.audio_encoder(scaled_mel(tf.cast(mel, tf.float32)), lengths)
+
+    def styled(self, voice, weights=None):
+        """Voices with their style, or with one mixed of the tokens by weights [batch, tokens]."""
+        if not self.style:
+            return voice
+        style = self.style(voice)[0] if weights is None else self.style.from_weights(weights)
+        return voice + self.style_to_voice(style)
 
     @tf.function(
         input_signature=[
@@ -204,8 +258,13 @@ class XTTS(keras.Model):
         ]
     )
     def encode_voice(self, mel, lengths):
-        """`voice_of`, compiled."""
-        return self.voice_of(tf.ensure_shape(mel, [None, None, self.n_mels]), lengths)
+        """`describe` mels, compiled."""
+        mel = tf.ensure_shape(mel, [None, None, self.n_mels])
+        return self.describe({"reference": mel, "reference_lengths": lengths})
+
+    def encode_embedding(self, embedding):
+        """`describe` embeddings."""
+        return self.describe({"reference_embedding": embedding})
 
     @tf.function(
         input_signature=[
@@ -253,17 +312,27 @@ class XTTS(keras.Model):
         ]
         return tuple(means)
 
-    def _heard(self, mel, lengths, voice):
-        """The voice of what was said; among one speaker there is nothing to confuse it with."""
-        return self.voice_of(mel, lengths) if self.settings["num_speakers"] > 1 else voice
+    def _heard(self, mel, inputs, described):
+        """What is heard in what was said, and in the reference; nothing where it listens not."""
+        if not self.listens:
+            return {"heard_voice": described, "asked_voice": described}
+        lengths = inputs["mel_lengths"]
+        if self.published_voice:
+            hear = self.published_voice.hear
+            asked = hear(inputs["reference"], inputs["reference_lengths"])
+            return {"heard_voice": hear(mel, lengths), "asked_voice": asked}
+        heard = self.describe({"reference": mel, "reference_lengths": lengths})
+        return {"heard_voice": heard, "asked_voice": described}
 
     def _room(self, num_frames):
         """Frames with a tail behind them, in whole groups."""
         return (-(-num_frames // self.reduction) + TAIL_GROUPS) * self.reduction
 
     def _frames(self, text, pitch, energy, durations, room):
-        """What each frame has to say [batch, room, dim + 4]: its token, and where it is in it."""
+        """What each frame has to say [batch, room, width]: its token, the token's harmonics, and
+        where it is in it."""
         said = text + tf.cast(self.prosody_embedding(pitch, energy), text.dtype)
+        said = tf.concat([said, tf.cast(self.harmonics(pitch), said.dtype)], axis=-1)
         path, place = spread(durations, room)
         return tf.concat(
             [tf.matmul(tf.cast(path, said.dtype), said), tf.cast(place, said.dtype)], -1

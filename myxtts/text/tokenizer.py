@@ -56,6 +56,14 @@ class Tokenizer:
         table = symbols.character_table(letters, any(item.is_open_script for item in spoken))
         return cls(table, codes, units)
 
+    def with_languages(self, languages: Iterable[str]) -> "Tokenizer":
+        """The same table, with the same ids, for more languages: it must hold all they need."""
+        codes = [get_language(code).code for code in languages]
+        added = [code for code in dict.fromkeys(codes) if code not in self.languages]
+        for code in added:
+            self._check_letters(code)
+        return Tokenizer(self.symbols, (*self.languages, *added), self.units)
+
     @property
     def vocab_size(self) -> int:
         """How many ids there are, PAD and the other specials included."""
@@ -196,6 +204,24 @@ class Tokenizer:
         if not 0 <= index < len(self.symbols):
             raise TextError(f"token {index} is outside the table of {len(self.symbols)} symbols")
         return self.symbols[index]
+
+    def _check_letters(self, code: str) -> None:
+        """Raise unless the table can write a language; that of phonemes can write all of them."""
+        if self.units == "phonemes":
+            return
+        language = get_language(code)
+        missing = [letter for letter in language.alphabet if letter not in self._ids]
+        if language.is_open_script and not self._has_bytes:
+            missing.append("(the bytes that spell all others)")
+        if missing:
+            shown = " ".join(missing[:40]) + (" ..." if len(missing) > 40 else "")
+            raise TextError(
+                f"this tokenizer has characters of {', '.join(self.languages)} and lacks "
+                f"{len(missing)} of {language.name} ({code}): {shown}. A table cannot grow once a "
+                "model has learnt it: train anew with that language in the corpus too, or begin "
+                "from a voice of phonemes (--text-units phonemes), whose table is that of all "
+                "languages"
+            )
 
     def _check_language(self, language: str) -> None:
         if get_language(language).code not in self.languages:

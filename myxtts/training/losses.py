@@ -26,6 +26,7 @@ WEIGHTS = {
     "pitch_loss": "pitch_loss_weight",
     "energy_loss": "energy_loss_weight",
     "voice_similarity_loss": "voice_similarity_loss_weight",
+    "contrastive_loss": "contrastive_loss_weight",
     "speaker_loss": "speaker_classification_loss_weight",
 }
 
@@ -97,6 +98,27 @@ def voice_similarity_loss(heard, asked):
     return tf.reduce_mean(1.0 + keras.losses.cosine_similarity(asked, heard))
 
 
+def contrastive_loss(voices, speaker, temperature: float, margin: float):
+    """Cross-entropy of finding each voice's own speaker among all others of the batch.
+
+    A pair of one speaker must be nearer than pairs of two by `margin`, as a cosine; 0 where nobody
+    in the batch has both a companion and a stranger.
+    """
+    unit = tf.math.l2_normalize(tf.cast(voices, tf.float32), axis=-1)
+    is_same = speaker[:, None] == speaker[None, :]
+    is_self = tf.eye(tf.shape(speaker)[0], dtype=tf.bool)
+    is_companion = is_same & ~is_self & (speaker >= 0)[:, None]
+    cosine = tf.matmul(unit, unit, transpose_b=True)
+    logits = (cosine - margin * tf.cast(is_companion, tf.float32)) / temperature
+    own = tf.reduce_logsumexp(tf.where(is_companion, logits, -1e9), axis=1)
+    everybody = tf.reduce_logsumexp(tf.where(is_self, -1e9, logits), axis=1)
+    counts = tf.reduce_any(is_companion, axis=1) & tf.reduce_any(~is_same, axis=1)
+    counts = tf.cast(counts, tf.float32)
+    return tf.math.divide_no_nan(
+        tf.reduce_sum(tf.where(counts > 0, everybody - own, 0.0)), tf.reduce_sum(counts)
+    )
+
+
 def speaker_loss(logits, speaker):
     """Cross-entropy of telling speakers apart; 0 where there is one only (`logits` is None).
 
@@ -124,6 +146,8 @@ class XTTSLoss:
     weights: Mapping[str, float]
     reduction: int = 2
     stop_positive_weight: float = 5.0
+    temperature: float = 0.1
+    margin: float = 0.2
 
     @classmethod
     def from_config(cls, config) -> "XTTSLoss":
@@ -132,6 +156,8 @@ class XTTSLoss:
             loss_weights(config.training),
             config.model.decoder_reduction,
             config.training.stop_token_positive_weight,
+            config.training.contrastive_loss_temperature,
+            config.training.contrastive_loss_margin,
         )
 
     def terms(self, batch: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor]) -> Terms:
@@ -148,7 +174,10 @@ class XTTSLoss:
             "pitch_loss": prosody_loss(outputs["pitch"], outputs["token_pitch"], tokens),
             "energy_loss": prosody_loss(outputs["energy"], outputs["token_energy"], tokens),
             "voice_similarity_loss": voice_similarity_loss(
-                outputs["heard_voice"], tf.stop_gradient(outputs["voice"])
+                outputs["heard_voice"], tf.stop_gradient(outputs["asked_voice"])
+            ),
+            "contrastive_loss": contrastive_loss(
+                outputs["voice"], batch["speaker"], self.temperature, self.margin
             ),
             "speaker_loss": speaker_loss(outputs["speaker_logits"], batch["speaker"]),
         }

@@ -9,6 +9,8 @@ REFERENCE_FRAMES = 256
 def with_references(batch: dict[str, tf.Tensor], seed: int, step: tf.Tensor) -> dict:
     """Add `reference` [batch, at most 256, mels] and `reference_lengths` to a batch.
 
+    Where it has embeddings, the reference's is its `reference_embedding` [batch, dim].
+
     The reference is a piece of another utterance of the same speaker where the batch has one, and
     of the utterance itself otherwise. The choice depends on the seed and the step alone.
     """
@@ -24,7 +26,10 @@ def with_references(batch: dict[str, tf.Tensor], seed: int, step: tf.Tensor) -> 
     at = tf.minimum(first[:, None] + tf.range(room)[None, :], tf.shape(batch["mel"])[1] - 1)
     where = tf.stack([tf.broadcast_to(chosen[:, None], tf.shape(at)), at], axis=-1)
     reference = tf.cast(tf.gather_nd(batch["mel"], where), tf.float32)
-    return {**batch, "reference": reference, "reference_lengths": tf.minimum(taken, room)}
+    batch = {**batch, "reference": reference, "reference_lengths": tf.minimum(taken, room)}
+    if "embedding" in batch:  # of all of that utterance
+        batch["reference_embedding"] = tf.gather(batch["embedding"], chosen)
+    return batch
 
 
 def own_references(batch: dict[str, tf.Tensor]) -> dict:
@@ -32,7 +37,10 @@ def own_references(batch: dict[str, tf.Tensor]) -> dict:
     room = tf.minimum(tf.shape(batch["mel"])[1], REFERENCE_FRAMES)
     reference = tf.cast(batch["mel"][:, :room], tf.float32)
     lengths = tf.minimum(batch["mel_lengths"], room)
-    return {**batch, "reference": reference, "reference_lengths": lengths}
+    batch = {**batch, "reference": reference, "reference_lengths": lengths}
+    if "embedding" in batch:
+        batch["reference_embedding"] = batch["embedding"]
+    return batch
 
 
 def _another_of_the_same(speaker: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:

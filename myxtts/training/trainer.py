@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +15,45 @@ import numpy as np
 
 from myxtts import runtime
 from myxtts.checkpoints import (
+    Voice,
     abandon_after,
+    as_voice_encoder,
+    encoder_path,
     latest_state,
+    load_speaker_encoder,
     load_state,
     restore,
     save_voice,
     variables_of,
 )
 from myxtts.checkpoints.states import SavedState
-from myxtts.config.config import DataConfig, TrainingConfig, XTTSConfig
-from myxtts.config.io import save_config, to_dict
+from myxtts.config.config import DataConfig, ModelConfig, TrainingConfig, XTTSConfig
+from myxtts.config.io import Setting, save_config, to_dict
+from myxtts.data.embeddings import VoiceEncoder
 from myxtts.data.training_data import TrainingData
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.training.balance import AdaptiveWeights
+from myxtts.training.growth import (
+    LASTING,
+    check_beginning,
+    check_lasting,
+    grow_from,
+    identity,
+    keep_describing,
+    known_tables,
+    with_known_voices,
+)
 from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook, PerformanceHook
 from myxtts.training.loop import Hook, TrainingLoop
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_weights, build_optimizer
 from myxtts.training.progress import ProgressHook
+from myxtts.training.references import own_references
 from myxtts.training.samples import SampleHook
 from myxtts.training.saving import SavingHook
-from myxtts.training.steps import batch_signature, make_eval_step, make_train_step
+from myxtts.training.sources import batches_per_epoch, endless, name_by_position
+from myxtts.training.steps import batch_signature, complete, make_eval_step, make_train_step
 from myxtts.training.tensorboard import TensorBoardHook
 from myxtts.training.validation import ValidationHook, mean_mel_loss, speaker_voices
 
@@ -45,6 +63,7 @@ log = logging.getLogger(__name__)
 PLAN_SETTINGS = (
     *("data.batch_size", "data.max_frames_per_batch", "data.pad_to_multiple"),
     *("data.balance_speakers", "data.shuffle_buffer_multiplier", "training.seed"),
+    "data.utterances_per_speaker",
 )
 
 PATHS = (
@@ -58,6 +77,8 @@ class XTTSTrainer:
 
     `resume` is None to go on from the folder's last checkpoint where there is one, True to fail
     where there is none, False to start over (the old run is kept beside), or a checkpoint's path.
+    With `start` a run begins from that voice instead of from nothing: its tokenizer stays, as does
+    how it describes voices, and speakers and languages that it does not know are added to its own.
     """
 
     def __init__(
@@ -65,8 +86,10 @@ class XTTSTrainer:
         config: XTTSConfig,
         model: keras.Model | None = None,
         resume: bool | Path | str | None = None,
+        start: Voice | None = None,
     ):
-        self.config, self.model, self.resume = config, model, resume
+        self.config, self.model, self.resume, self.start = config, model, resume, start
+        self.encoder = None
         self.folder = Path(config.training.checkpoint_dir).expanduser()
         self.data: TrainingData | None = None
         self.performance = PerformanceHook()
@@ -74,7 +97,13 @@ class XTTSTrainer:
 
     def prepare_datasets(self, progress=None) -> tuple[TrainingData, Iterable | None]:
         """Open the corpus: what is trained on, and the validation batches if there are any."""
-        self.data = TrainingData(self.config, progress)
+        if self.start:
+            own = _portable(self.config)
+            asked = {path: Setting(_setting(own, path), "as configured") for path in LASTING}
+            check_lasting(_portable(self.start.config), asked)
+        encoder = self._load_encoder()
+        known = self.start and known_tables(self.start, self.config.data)
+        self.data = TrainingData(self.config, progress, encoder, known)
         return self.data, self._own_validation()
 
     def train(self, train_dataset=None, val_dataset: Iterable | None = None) -> str:
@@ -90,17 +119,32 @@ class XTTSTrainer:
         with _alone_in(self.folder):
             return self._train(source, val_dataset)
 
+    def _load_encoder(self) -> VoiceEncoder | None:
+        """The published encoder, if one is used, as far as the data need it: where it is frozen.
+
+        A voice that is gone on from has its own copy of it.
+        """
+        model = self.config.model
+        if not model.speaker_encoder:
+            return None
+        if self.start:
+            self.encoder = self.start.model.published_voice.speaker_encoder
+        else:
+            self.encoder = load_speaker_encoder(model.speaker_encoder, encoder_path(model))
+        return as_voice_encoder(self.encoder) if model.is_encoder_frozen else None
+
     def _own_validation(self) -> Iterable | None:
         return self.data.val_batches() if self.data.val is not None else None
 
     def _train(self, source, val_dataset: Iterable | None) -> str:
         config, training = self.config, self.config.training
         saved = self._saved_state()
-        epoch_size = _batches_per_epoch(source)
+        epoch_size = batches_per_epoch(source)
         total = epoch_size * training.epochs
         total = min(total, training.max_steps) if training.max_steps else total
 
         self.model = self.model or self._build_model()
+        self._begin(saved)
         if self.model.dtype_policy != keras.config.dtype_policy():
             raise UserError(
                 f"the model was built for {self.model.dtype_policy.name}, but the run is to be "
@@ -110,7 +154,7 @@ class XTTSTrainer:
         loss = XTTSLoss.from_config(config)
         balance = AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None
         done, epoch, number = self._place_of(saved)
-        items = _epochs(source, epoch, number)
+        items = endless(source, epoch, number)
         first = next(items)
         signature = batch_signature(first[2], config.data.n_mels)
         how = {"graph": not self.runtime.eager, "xla": self.runtime.xla}
@@ -141,7 +185,7 @@ class XTTSTrainer:
             self.folder,
             done,
         )
-        ids_of = self.ids_of if source is self.data else _positions
+        ids_of = self.ids_of if source is self.data else name_by_position
         loop = TrainingLoop(step, hooks(ids_of), training.epochs, total, ids_of, done)
         reason = loop.run(chain([first], items))
         log.info(
@@ -162,6 +206,8 @@ class XTTSTrainer:
         cache = self.data.train.cache
         with averaged_weights(self.model, optimizer):
             voices = speaker_voices(self.model, self.data.speaker_batches(), len(cache.speakers))
+            if self.start:
+                voices = with_known_voices(voices, self.start.voices, cache.speaker)
             save_voice(
                 folder,
                 self.model,
@@ -176,11 +222,40 @@ class XTTSTrainer:
         cache = self.data.train.cache
         return build_xtts(
             self.config.model,
-            self.config.data.n_mels,
+            self.config.data.audio_spec,
             self.data.tokenizer.vocab_size,
             len(cache.languages),
             len(cache.speakers),
         )
+
+    def _begin(self, saved: SavedState | None) -> None:
+        """Give a new run's model what it begins with; tell what its losses cannot teach it."""
+        if self.start:
+            keep_describing(self.model)
+        self.model.listens &= self.config.training.voice_similarity_loss_weight > 0.0
+        if len(self.data.train.cache.speakers) < 2:
+            log.info(
+                "there is one speaker only: voice_similarity_loss, contrastive_loss and "
+                "speaker_loss have nobody to tell from another and stay 0"
+            )
+        if saved is not None:
+            return
+        if self.start:
+            grow_from(self.model, self.start.model)
+        elif self.encoder:
+            published = self.model.published_voice
+            published.encoder.set_weights(self.encoder.network.get_weights())
+            published.adapt(self._known_embeddings())
+
+    def _known_embeddings(self) -> np.ndarray:
+        """What the encoder says of some utterances of each speaker."""
+        if self.model.wants_embeddings:
+            found = [batch["embedding"] for batch in self.data.speaker_batches()]
+        else:
+            references = (own_references(complete(one)) for one in self.data.speaker_batches())
+            hear = self.model.published_voice.hear
+            found = [hear(one["reference"], one["reference_lengths"]) for one in references]
+        return np.concatenate([np.asarray(one) for one in found])
 
     def _hooks(
         self, total, optimizer, loss, evaluate, val_dataset, variables, ids_of
@@ -248,6 +323,7 @@ class XTTSTrainer:
         """What a checkpoint says of its run, to see whether it can go on."""
         cache = self.data.train.cache
         return {
+            "start": self.start and identity(self.start),
             "plan": {path: _setting(self.config, path) for path in PLAN_SETTINGS},
             "utterances": len(cache),
             "tokenizer": self.data.tokenizer.fingerprint(),
@@ -275,6 +351,7 @@ class XTTSTrainer:
         """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
         if saved is None:
             return 0, 0, 0
+        check_beginning(saved, self.start)
         facts = self._facts()
         for name in ("tokenizer", "speakers", "languages"):
             if saved.facts.get(name) != facts[name]:
@@ -329,27 +406,6 @@ def _alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def _epochs(source, epoch: int, number: int) -> Iterator[tuple[int, int, dict]]:
-    """Endless (epoch, number, batch) from any on, of a corpus or of any iterable of batches."""
-    if hasattr(source, "stream"):
-        yield from source.stream(epoch, number)
-        return
-    while True:
-        for at, batch in enumerate(source):
-            if at >= number:
-                yield epoch, at, batch
-        epoch, number = epoch + 1, 0
-
-
-def _batches_per_epoch(source) -> int:
-    if hasattr(source, "stream"):
-        return len(source.train_batches())
-    try:
-        return len(source)
-    except TypeError:  # a generator's, or a tf.data.Dataset's of unknown length
-        return sum(1 for _ in source)
-
-
 def _describe_step(step) -> str:
     if step.is_eager:
         return "eagerly"
@@ -357,21 +413,18 @@ def _describe_step(step) -> str:
     return f"as a graph, traced {step.traces} x for {step.shapes} shapes, {compiled}"
 
 
-def _positions(index: np.ndarray) -> list[str]:
-    """What names the utterances of a dataset whose table we do not have."""
-    return [f"number {position}" for position in np.asarray(index).tolist()]
-
-
 def _portable(config: XTTSConfig) -> XTTSConfig:
     """The settings without this machine's paths: a voice goes anywhere."""
     copy = XTTSConfig(data=config.data, model=config.model, training=config.training)
     for name in PATHS:
         setattr(copy.data, name, getattr(DataConfig, name))
+    # The encoder's weights are among the voice's own.
+    copy.model.use_pretrained_speaker_encoder = bool(config.model.speaker_encoder)
+    copy.model.speaker_encoder_path = ModelConfig.speaker_encoder_path
     for name in ("checkpoint_dir", "tensorboard_log_dir"):
         setattr(copy.training, name, getattr(TrainingConfig, name))
     return copy
 
 
 def _setting(config: XTTSConfig, path: str) -> Any:
-    section, name = path.split(".")
-    return getattr(getattr(config, section), name)
+    return attrgetter(path)(config)

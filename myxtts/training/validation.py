@@ -119,7 +119,7 @@ def speaker_voices(model: keras.Model, batches: Iterable, num_speakers: int) -> 
     counts = np.zeros(num_speakers, np.int64)
     for batch in batches:
         inputs = own_references(complete(batch))
-        voices = model.encode_voice(inputs["reference"], inputs["reference_lengths"]).numpy()
+        voices = model.describe(inputs).numpy()
         speakers = np.asarray(batch["speaker"])
         np.add.at(sums, speakers, voices)
         np.add.at(counts, speakers, 1)

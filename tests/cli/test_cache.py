@@ -1,5 +1,6 @@
 import pytest
 
+from tests import stand_in_encoder
 from tests.cli.test_prepare import files, store
 
 
@@ -75,3 +76,58 @@ def test_gc_deletes_what_other_settings_left(myxtts, prepared):
     assert "deleted features-" in out
     assert myxtts("cache", "verify", prepared)[0] == 0
     store(prepared)  # one is left
+
+
+# What encoders said of the voices.
+
+
+@pytest.fixture
+def voiced(corpus, myxtts, monkeypatch, tmp_path):
+    """A cache with the embeddings of a small stand-in for ECAPA-TDNN."""
+    stand_in_encoder.install(monkeypatch)
+    path = stand_in_encoder.write_weights(tmp_path / "own.pt", stand_in_encoder.make_arrays())
+    assert myxtts("prepare", corpus, "--speaker-encoder-path", path)[0] == 0
+    return corpus
+
+
+def test_info_lists_the_voices_with_their_encoder_and_size(myxtts, voiced):
+    code, out, _ = myxtts("cache", "info", voiced)
+    (line,) = [line for line in out.splitlines() if line.startswith("voices")]
+    assert code == 0
+    assert line.startswith("voices    12 stored, 0 missing, 0 could not be made; 1 shards, ")
+    assert line.endswith(f"MB in {store(voiced, 'voices')} (by ecapa_tdnn)")
+
+
+def test_damaged_voices_are_found_and_dropped_and_made_by_the_next_to_ask(myxtts, voiced, tmp_path):
+    sound = files(voiced)
+    (path,) = store(voiced, "voices").glob("*.index")
+    flip(path)
+    code, _, err = myxtts("cache", "verify", voiced)
+    assert code == 2 and path.name in err
+    code, out, _ = myxtts("cache", "fix", voiced)
+    assert code == 0 and path.name in out
+    assert myxtts("cache", "verify", voiced)[0] == 0
+    assert list(store(voiced, "voices").glob("*.index")) == []
+    own = ("--speaker-encoder-path", tmp_path / "own.pt")
+    assert myxtts("prepare", voiced, *own)[0] == 0
+    assert files(voiced) == sound
+
+
+def test_gc_keeps_the_voices_whatever_the_settings_of_the_audio(myxtts, voiced):
+    kept = {name: data for name, data in files(voiced).items() if "voices-" in name}
+    code, out, _ = myxtts("cache", "gc", voiced, "--sample-rate", 16000)
+    assert code == 0 and "deleted features-" in out
+    assert {name: data for name, data in files(voiced).items() if "voices-" in name} == kept
+
+
+def test_gc_keeps_what_was_made_at_other_paces_while_they_are_asked_for(myxtts, corpus):
+    paces = ("--voice-augmentation", 1)
+    # Two shards: what is added goes into one of its own.
+    assert myxtts("prepare", corpus)[0] == myxtts("prepare", corpus, *paces)[0] == 0
+    sound = files(corpus)
+    code, out, _ = myxtts("cache", "gc", corpus, *paces)
+    assert (code, "deleted" in out, files(corpus) == sound) == (0, False, True)
+    assert myxtts("cache", "verify", corpus, *paces)[0] == 0
+    code, out, _ = myxtts("cache", "gc", corpus)
+    assert code == 0 and out.count("deleted") == 2  # of features and of tokens
+    assert "features  12 stored, 0 missing" in myxtts("cache", "info", corpus)[1]

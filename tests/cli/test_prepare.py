@@ -2,10 +2,19 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from myxtts.audio.io import read_audio
+from myxtts.checkpoints import as_voice_encoder, load_speaker_encoder
+from myxtts.config.config import XTTSConfig
+from myxtts.data.corpus import read_corpus
+from myxtts.data.training_data import TrainingData
+from myxtts.models.speaker_encoder import SpeakerEncoder
+from tests import stand_in_encoder
 from tests.make_corpus import make_corpus
 
 
@@ -162,3 +171,101 @@ def test_ctrl_c_loses_no_finished_shard(program, myxtts, tmp_path):
     code, out, _ = myxtts("prepare", corpus)
     assert code == 0
     assert f"features  {256 - stored} made, {stored} reused, 0 dropped" in out
+
+
+# Voices: at other paces, and as a frozen encoder describes them.
+
+
+def test_voices_at_other_paces_are_prepared_for_what_is_trained_on(myxtts, corpus):
+    flags = ("--val-fraction", 0.25, "--voice-augmentation", 2)
+    code, out, _ = myxtts("prepare", corpus, *flags)
+    held_out = len(read_corpus(corpus, val_fraction=0.25).val)
+    count = 12 + 2 * (12 - held_out)
+    assert (code, held_out > 0) == (0, True)
+    assert f"{count} utterances, {count} to prepare" in out
+    assert f"features  {count} made, 0 reused, 0 dropped" in out
+    sound = files(corpus)
+    # Training finds all of it, and adds nothing.
+    settings = {"val_fraction": 0.25, "voice_augmentation": 2}
+    config = XTTSConfig(data_path=str(corpus), preprocessing_mode="precompute", **settings)
+    data = TrainingData(config)
+    assert len(data.train) == count - held_out and len(data.val) == held_out
+    assert files(corpus) == sound
+
+
+@pytest.fixture
+def encoder(monkeypatch, tmp_path) -> Path:
+    """The weights of a small stand-in for ECAPA-TDNN."""
+    stand_in_encoder.install(monkeypatch)
+    return stand_in_encoder.write_weights(tmp_path / "own.pt", stand_in_encoder.make_arrays())
+
+
+def test_a_frozen_encoder_describes_every_voice_once_and_for_training(myxtts, corpus, encoder):
+    code, out, err = myxtts("prepare", corpus, "--speaker-encoder-path", encoder)
+    assert (code, err) == (0, "")
+    assert "tokens    12 made, 0 reused, 0 dropped" in out
+    assert out.endswith("voices    12 made, 0 reused, 0 dropped\n")
+    sound = files(corpus)
+    code, out, _ = myxtts("prepare", corpus, "--speaker-encoder-path", encoder)
+    assert (code, files(corpus) == sound) == (0, True)
+    assert out.endswith("voices    0 made, 12 reused, 0 dropped\n")
+    loaded = load_speaker_encoder("ecapa_tdnn", encoder)
+    silent = replace(as_voice_encoder(loaded), embed=lambda *asked: pytest.fail("asked again"))
+    data = TrainingData(XTTSConfig(data_path=str(corpus), val_fraction=0.25), encoder=silent)
+    for position, utterance in enumerate(data.train.utterances[:3]):
+        expected = loaded.embed(read_audio(utterance.audio, 16000), 16000)
+        (found,) = data.train.cache.embeddings[np.array([position])]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--speaker-encoder-path", "own.pt", "--unfreeze-speaker-encoder"),
+        ("--speaker-encoder-path", "own.pt", "--disable-pretrained-speaker-encoder"),
+    ],
+)
+def test_no_other_encoder_is_asked(myxtts, corpus, encoder, flags):
+    code, out, _ = myxtts("prepare", corpus, *flags)
+    assert code == 0 and "voices" not in out
+    assert list((corpus / "cached_features").glob("voices-*")) == []
+
+
+def test_missing_weights_are_told_of_before_anything_is_prepared(myxtts, corpus):
+    code, out, err = myxtts("prepare", corpus, "--use-pretrained-speaker-encoder")
+    assert (code, out) == (2, "")
+    assert "`myxtts weights get ecapa_tdnn`" in err
+    assert not (corpus / "cached_features").exists()
+
+
+def test_a_recording_without_a_voice_is_named_once(myxtts, corpus, encoder, monkeypatch):
+    damage_recordings(corpus)
+    monkeypatch.setattr(SpeakerEncoder, "embed_many", deaf_to_the_first)
+    code, out, err = myxtts("prepare", corpus, "--speaker-encoder-path", encoder)
+    assert code == 2
+    assert "voices    8 made, 0 reused, 1 dropped" in out
+    assert err.startswith("error: 4 utterances could not be prepared:\n")
+    for name in ("utt-0000", "utt-0001", "utt-0002", "utt-0003"):
+        assert err.count(name + ":") == 1
+    assert "1 x no voice" in err
+
+
+def deaf_to_the_first(self, recordings, sample_rate):
+    return [np.full(self.dim, float(number > 0)) for number in range(len(recordings))]
+
+
+def test_an_interruption_while_voices_are_described_says_how_to_go_on(
+    myxtts, corpus, encoder, monkeypatch
+):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    embed_many = SpeakerEncoder.embed_many
+    monkeypatch.setattr(SpeakerEncoder, "embed_many", interrupt)
+    code, _, err = myxtts("prepare", corpus, "--speaker-encoder-path", encoder)
+    assert code == 130
+    assert "interrupted: 0 of 12 voices are stored; run the same command to go on" in err
+    monkeypatch.setattr(SpeakerEncoder, "embed_many", embed_many)
+    code, out, _ = myxtts("prepare", corpus, "--speaker-encoder-path", encoder)
+    assert code == 0 and "voices    12 made, 0 reused, 0 dropped" in out

@@ -11,7 +11,7 @@ import soundfile
 from myxtts.cli import synthesize, train_test_file
 from myxtts.inference.synthesizer import Synthesizer
 from tests.cli.conftest import ROOT
-from tests.inference.fake_voice import fake_voice
+from tests.inference.fake_voice import FakeModel, fake_voice
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +59,32 @@ def test_every_choice_reaches_the_voice(myxtts, tmp_path):
     assert myxtts("synthesize", "--checkpoint", "v", "--text", "سلام", *choices)[0] == 0
     manner = {"speaker": "ben", "language": "fa", "speaking_rate": 2.0, "seed": 3}
     np.testing.assert_array_equal(heard(tmp_path / "output.wav"), expected("سلام", **manner))
+
+
+class Styled(FakeModel):
+    """Keeps the style weights that it was given."""
+
+    given = None
+
+    def styled(self, voice, weights=None):
+        self.given = weights
+        return voice
+
+
+@pytest.mark.parametrize(
+    "argv, weights",
+    [
+        (("--style-weights", "0.5,0, 1e-1"), [[0.5, 0.0, 0.1]]),
+        (("--style-weights=-1,0,2",), [[-1.0, 0.0, 2.0]]),
+        ((), None),
+    ],
+)
+def test_style_weights_reach_the_model(monkeypatch, tmp_path, argv, weights):
+    model = Styled()
+    voice = fake_voice(model=model, use_gst=True, gst_num_style_tokens=3)
+    monkeypatch.setattr(synthesize, "load_synthesizer", lambda *a: Synthesizer(voice))
+    assert synthesize.main(["--voice", "v", "--text", "One.", *argv]) == 0
+    np.testing.assert_array_equal(model.given, np.array(weights, np.float32) if weights else None)
 
 
 def test_references_are_cloned(myxtts, tmp_path, reference):
@@ -124,6 +150,11 @@ def test_lines_that_cannot_be_spoken_are_named_before_any_is(myxtts, tmp_path, l
         (("--text", "One.", "--speaker", "eve"), "choose one of anna, ben"),
         (("--text", "One.", "--language", "de"), "choose one of en, fa"),
         (("--text", "One.", "--speaking-rate", "9"), "the speaking rate 9 is not between"),
+        (("--text", "One.", "--style-weights", "1,x"), "'1,x' is not a list of numbers: write"),
+        (("--text", "One.", "--style-weights", "1,,2"), "'1,,2' is not a list of numbers"),
+        (("--text", "One.", "--style-weights", "nan,1"), "'nan,1' is not a list of numbers"),
+        (("--text", "One.", "--style-weights", ""), "'' is not a list of numbers"),
+        (("--text", "One.", "--style-weights", "1,2"), "this voice has no style tokens"),
         (("--text", "One.", "--vocoder-type", "wavenet"), "choose one of griffin_lim"),
         (("--text", "One.", "--reference", "absent.wav"), "no reference recording absent.wav"),
         (("--text", "One.", "-o", "a.mp3"), "a.mp3 does not end in .wav"),

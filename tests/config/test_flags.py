@@ -18,9 +18,10 @@ def test_every_flag_sets_a_field_that_exists_and_no_name_comes_twice():
     names = [name for flag in FLAGS for name in flag.names]
     assert len(names) == len(set(names))
     assert all(flag.field in SETTINGS for flag in FLAGS)
-    kinds = {flag.kind for flag in FLAGS if SETTINGS[flag.field].type is bool}
+    switches = (bool, bool | None)
+    kinds = {flag.kind for flag in FLAGS if SETTINGS[flag.field].type in switches}
     assert kinds == {"true", "false"}
-    assert all(flag.kind == "value" for flag in FLAGS if SETTINGS[flag.field].type is not bool)
+    assert all(flag.kind == "value" for flag in FLAGS if SETTINGS[flag.field].type not in switches)
 
 
 def test_a_switch_has_flags_for_what_is_not_its_default():

@@ -316,3 +316,33 @@ def test_any_plan_is_complete_and_fits(
         cost = plan.frames.astype(np.int64) * plan.sizes
         assert cost[0] == cost.max()
     assert_same(plan, plan_epoch(text, mel, options, epoch))
+
+
+def test_several_utterances_of_a_speaker_share_a_batch():
+    random = np.random.default_rng(3)
+    speaker = np.repeat(np.arange(20), random.integers(3, 60, 20)).astype(np.int32)
+    lengths = random.integers(20, 400, len(speaker))
+    options = BatchOptions(batch_size=16, per_speaker=4, pool_batches=3)
+    plan = plan_epoch(lengths // 4, lengths, options, 1, speaker)
+    assert sorted(plan.order.tolist()) == list(range(len(speaker)))
+    assert set(plan.sizes[:-1].tolist()) == {16}
+    is_shared = [
+        np.count_nonzero(speaker[plan[i]] == speaker[one]) >= 2
+        for i in range(len(plan))
+        for one in plan[i].tolist()
+    ]
+    assert np.mean(is_shared) > 0.95  # all but what is left of a speaker
+    alone = plan_epoch(lengths // 4, lengths, BatchOptions(batch_size=16, pool_batches=3), 1)
+    assert plan.padding_waste(lengths) < alone.padding_waste(lengths) + 0.1
+
+
+def test_groups_of_a_speaker_change_from_epoch_to_epoch():
+    speaker = np.repeat(np.arange(4), 64).astype(np.int32)
+    lengths = np.random.default_rng(0).integers(20, 400, len(speaker))
+    options = BatchOptions(batch_size=8, per_speaker=4)
+    pairs = []
+    for epoch in (0, 1):
+        plan = plan_epoch(lengths, lengths, options, epoch, speaker)
+        batches = [plan[i].tolist() for i in range(len(plan))]
+        pairs.append({(a, b) for batch in batches for a in batch for b in batch if a < b})
+    assert len(pairs[0] & pairs[1]) < 0.5 * len(pairs[0])

@@ -19,6 +19,11 @@ class FakeModel:
         self.batches: list[tuple[int, ...]] = []
         self.languages: list[int] = []
 
+    wants_embeddings = False
+
+    def styled(self, voice, weights=None):
+        return voice
+
     def encode_voice(self, mel, lengths):
         """The mean of the lowest bands over the true frames."""
         return np.array([row[:n, :DIM].mean(axis=0) for row, n in zip(mel, lengths, strict=True)])

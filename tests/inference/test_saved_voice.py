@@ -29,7 +29,7 @@ def voice(tmp_path_factory) -> Voice:
 
     keras.utils.set_random_seed(0)
     tokenizer = Tokenizer.build(["en"])
-    model = build_xtts(CONFIG.model, CONFIG.data.n_mels, tokenizer.vocab_size, 1, 2)
+    model = build_xtts(CONFIG.model, CONFIG.data.audio_spec, tokenizer.vocab_size, 1, 2)
     folder = tmp_path_factory.mktemp("run") / "voice"
     save_voice(folder, model, CONFIG, tokenizer, ["anna", "ben"], ["en"], VECTORS)
     return Voice(folder, CONFIG, tokenizer, model, ("anna", "ben"), ("en",), VECTORS)

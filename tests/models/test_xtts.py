@@ -27,7 +27,7 @@ FRAMES, TOKENS = [20, 13, 17], [6, 4, 5]
 # What each output has a row of.
 PER_TOKEN = ("mu", "log_durations", "pitch", "energy", "durations", "token_pitch", "token_energy")
 PER_FRAME = ("mel", "frame_tokens")
-PER_UTTERANCE = ("voice", "heard_voice", "speaker_logits")
+PER_UTTERANCE = ("voice", "heard_voice", "asked_voice", "speaker_logits")
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
@@ -64,6 +64,7 @@ def test_the_outputs_have_the_shapes_that_the_docstring_promises(model, batch):
         **{name: (3, 6) for name in PER_TOKEN if name != "mu"},
         "voice": (3, 8),
         "heard_voice": (3, 8),
+        "asked_voice": (3, 8),
         "speaker_logits": (3, SPEAKERS),
     }
 
@@ -169,7 +170,7 @@ def test_the_voice_of_a_reference_is_trained(batch):
 def test_among_one_speaker_nobody_listens_to_what_was_said(batch):
     model = tiny_model(speakers=1)
     outputs = model(with_reference({**batch, "speaker": tf.zeros([3], tf.int32)}))
-    np.testing.assert_array_equal(outputs["heard_voice"], outputs["voice"])
+    np.testing.assert_array_equal(outputs["heard_voice"], outputs["asked_voice"])
 
 
 def test_a_saved_model_says_the_same_after_loading(model, batch, tmp_path):
@@ -251,7 +252,7 @@ def test_speaking_is_traced_once_for_all_shapes_and_repeats_itself():
 
 def test_encode_voice_is_the_voice_that_training_uses(model, batch):
     expected = model(with_reference(batch))["voice"]
-    found = model.encode_voice(batch["mel"], batch["mel_lengths"])
+    found = model.styled(model.encode_voice(batch["mel"], batch["mel_lengths"]))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -92,6 +92,33 @@ def test_the_order_of_languages_does_not_matter():
     assert one.symbols == other.symbols and one.fingerprint() == other.fingerprint()
 
 
+def test_phonemes_take_any_further_language_without_changing():
+    tokenizer = Tokenizer.build(["en"], "phonemes")
+    more = tokenizer.with_languages(["fa", "en", "ja"])
+    assert more.languages == ("en", "fa", "ja") and tokenizer.languages == ("en",)
+    assert more.symbols == tokenizer.symbols
+    assert more.fingerprint() == tokenizer.fingerprint()
+    assert Tokenizer.from_json(more.to_json()).languages == more.languages
+
+
+def test_characters_take_only_a_language_whose_letters_they_have():
+    german = Tokenizer.build(["de"])
+    more = german.with_languages(["en"])
+    assert more.languages == ("de", "en") and more.symbols == german.symbols
+    np.testing.assert_array_equal(more.encode("zebra", "en"), german.encode("zebra", "de"))
+    with pytest.raises(UserError, match="lacks 4 of German .de.: ß ä ö ü. .*train anew.*phonemes"):
+        Tokenizer.build().with_languages(["de"])
+
+
+def test_characters_take_an_open_script_only_with_bytes():
+    with pytest.raises(UserError, match="lacks 1 of Chinese .*bytes"):
+        Tokenizer.build().with_languages(["zh-cn"])
+    japanese = Tokenizer.build(["en", "ja"])
+    assert japanese.with_languages(["zh-cn"]).languages == ("en", "ja", "zh-cn")
+    with pytest.raises(UserError, match="unknown language 'xx'"):
+        japanese.with_languages(["xx"])
+
+
 def test_a_loaded_tokenizer_is_the_same(tmp_path):
     texts = ["Hello, $5!", "Æon — ‘x’"]
     for languages in (["en"], ["en", "fa", "ja"]):

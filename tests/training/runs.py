@@ -63,10 +63,12 @@ sys.exit(main(argv))
 """
 
 
-def train(*argv, signal_number: int = 0, after: float = 0) -> subprocess.CompletedProcess:
-    """`myxtts train` in a new process; SIGKILL comes `after` seconds, other signals so many steps,
-    from its first step on."""
-    words = [sys.executable, "-c", PROGRAM, int(signal_number), after, "train", *argv]
+def train(
+    *argv, signal_number: int = 0, after: float = 0, verb: str = "train"
+) -> subprocess.CompletedProcess:
+    """`myxtts train`, or another verb that trains, in a new process; SIGKILL comes `after` seconds,
+    other signals so many steps, from its first step on."""
+    words = [sys.executable, "-c", PROGRAM, int(signal_number), after, verb, *argv]
     environment = {name: x for name, x in os.environ.items() if not name.startswith("MYXTTS_")}
     return subprocess.run(
         [str(word) for word in words],

@@ -120,11 +120,95 @@ def test_the_voice_asked_for_learns_nothing_from_the_voice_heard():
     batch, outputs = one_of_each()
     with tf.GradientTape() as tape:
         terms = XTTSLoss.from_config(tiny_config()).terms(
-            batch, {**outputs, "voice": tf.identity(asked), "heard_voice": tf.identity(heard)}
+            batch, {**outputs, "asked_voice": tf.identity(asked), "heard_voice": tf.identity(heard)}
         )
         loss = terms["voice_similarity_loss"]
     gradients = tape.gradient(loss, [asked, heard])
     assert gradients[0] is None and np.abs(gradients[1]).max() > 0
+
+
+# Three voices, two of which are one speaker's: their cosines are .6, 0 and .8.
+VOICES, SPEAKER = numbers([2, 0], [0.6, 0.8], [0, 3]), tf.constant([0, 0, 1])
+
+
+def entropy(own: float, *others: float) -> float:
+    """Of choosing the first among logits."""
+    return math.log(sum(math.exp(x) for x in (own, *others))) - own
+
+
+@pytest.mark.parametrize(
+    ("temperature", "margin", "first", "second"),
+    [
+        (1.0, 0.0, (0.6, 0.0), (0.6, 0.8)),
+        (0.5, 0.0, (1.2, 0.0), (1.2, 1.6)),
+        (1.0, 0.2, (0.4, 0.0), (0.4, 0.8)),
+        (0.1, 0.2, (4.0, 0.0), (4.0, 8.0)),
+    ],
+)
+def test_the_contrastive_loss_finds_a_companion_among_strangers(temperature, margin, first, second):
+    # Who is alone counts only as somebody else's stranger.
+    expected = (entropy(*first) + entropy(*second)) / 2
+    found = losses.contrastive_loss(VOICES, SPEAKER, temperature, margin)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_of_several_companions_any_will_do():
+    voices = numbers([1, 0], [0.6, 0.8], [0.8, 0.6], [0, 1])
+    speaker = tf.constant([4, 4, 4, 7])
+    # Cosines of .6, .8 and 0; .6, .96 and .8; .8, .96 and .6: the last is the stranger's.
+    rows = [(0.6, 0.8, 0.0), (0.6, 0.96, 0.8), (0.8, 0.96, 0.6)]
+    expected = [
+        math.log(sum(map(math.exp, row))) - math.log(math.exp(row[0]) + math.exp(row[1]))
+        for row in rows
+    ]
+    found = losses.contrastive_loss(voices, speaker, 1.0, 0.0)
+    assert float(found) == pytest.approx(sum(expected) / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("speaker", [[0, 0, 0], [0, 1, 2], [-1, -1, -1], [-1, -1, 0]])
+def test_without_companions_or_without_strangers_there_is_no_contrast(speaker):
+    assert float(losses.contrastive_loss(VOICES, tf.constant(speaker), 0.1, 0.2)) == 0.0
+    alone = losses.contrastive_loss(VOICES[:1], tf.constant(speaker[:1]), 0.1, 0.2)
+    assert float(alone) == 0.0
+
+
+def test_who_has_no_number_is_nobodys_companion_but_a_stranger():
+    voices = numbers([1, 0], [0.6, 0.8], [0, 1], [0, 1])
+    # The first two have two strangers each; those, of whom nothing is known, have no row.
+    expected = (entropy(0.6, 0.0, 0.0) + entropy(0.6, 0.8, 0.8)) / 2
+    found = losses.contrastive_loss(voices, tf.constant([0, 0, -1, -1]), 1.0, 0.0)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("speaker", [[0, 0, 1], [0, 1, 2], [-1, -1, -1]])
+@pytest.mark.parametrize("voices", [VOICES, tf.ones([3, 2]), tf.zeros([3, 2])])
+def test_the_contrast_has_a_gradient_of_numbers(voices, speaker):
+    voices = tf.Variable(voices)
+    with tf.GradientTape() as tape:
+        loss = losses.contrastive_loss(voices, tf.constant(speaker), 0.1, 0.2)
+    gradient = tape.gradient(loss, voices)
+    assert np.isfinite(gradient).all()
+    if speaker != [0, 0, 1]:
+        assert not gradient.numpy().any()
+
+
+def test_the_contrast_brings_companions_together():
+    voices = tf.Variable(VOICES)
+    for _ in range(20):
+        with tf.GradientTape() as tape:
+            loss = losses.contrastive_loss(voices, SPEAKER, 0.5, 0.0)
+        voices.assign_sub(0.5 * tape.gradient(loss, voices))
+    unit = tf.math.l2_normalize(voices, axis=1).numpy()
+    assert unit[0] @ unit[1] > 0.9 and unit[1] @ unit[2] < 0.6
+
+
+def test_the_contrast_is_that_of_the_settings():
+    batch, outputs = one_of_each()
+    batch["speaker"], outputs["voice"] = SPEAKER, VOICES
+    outputs["speaker_logits"] = None
+    config = tiny_config(contrastive_loss_temperature=0.5, contrastive_loss_margin=0.1)
+    found = XTTSLoss.from_config(config).terms(batch, outputs)["contrastive_loss"]
+    assert found == losses.contrastive_loss(VOICES, SPEAKER, 0.5, 0.1)
 
 
 def one_of_each() -> tuple[dict, dict]:
@@ -136,7 +220,7 @@ def one_of_each() -> tuple[dict, dict]:
     outputs = {name: tf.zeros([1, 1]) for name in per_token}
     outputs |= {"durations": tf.constant([[2]]), "frame_tokens": tf.constant([[0, 0]])}
     outputs |= {"mel": tf.ones([1, 10, 2]), "stop": tf.zeros([1, 5]), "mu": tf.zeros([1, 1, 2])}
-    outputs |= {"voice": tf.ones([1, 2]), "heard_voice": tf.ones([1, 2])}
+    outputs |= {name: tf.ones([1, 2]) for name in ("voice", "asked_voice", "heard_voice")}
     return batch, outputs | {"speaker_logits": tf.zeros([1, 3])}
 
 

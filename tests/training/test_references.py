@@ -62,3 +62,20 @@ def test_in_validation_everyone_begins_with_the_own_beginning():
     found = own_references(batch)
     np.testing.assert_array_equal(found["reference_lengths"], [REFERENCE_FRAMES, 12])
     np.testing.assert_array_equal(found["reference"], batch["mel"][:, :REFERENCE_FRAMES])
+
+
+def test_the_embedding_is_that_of_the_utterance_that_lends_its_voice():
+    batch = make_batch([0, 1, 0, 2, 0], [20, 30, 25, 40, 22])
+    batch["embedding"] = tf.constant([[100.0 * row, row] for row in range(5)])
+    for step in range(10):
+        rows, _ = sources(batch, 7, step)
+        found = with_references(batch, 7, tf.constant(step, tf.int64))["reference_embedding"]
+        np.testing.assert_array_equal(found, [[100.0 * row, row] for row in rows])
+    own = own_references(batch)["reference_embedding"]
+    np.testing.assert_array_equal(own, batch["embedding"])
+
+
+def test_without_embeddings_references_have_none():
+    batch = make_batch([0, 0], [20, 30])
+    for found in (with_references(batch, 7, tf.constant(0, tf.int64)), own_references(batch)):
+        assert "reference_embedding" not in found

@@ -139,7 +139,9 @@ def test_adaptive_weights_are_applied_and_logged():
         factor = metrics[f"factor/{name}"]
         assert 0.25 <= factor <= 4
         assert metrics[f"weighted/{name}"] == pytest.approx(factor * weight * metrics[name])
-    assert np.all(balance.means.numpy() > 0)
+    means = dict(zip(weights, balance.means.numpy().tolist(), strict=True))
+    assert means.pop("contrastive_loss") == 0  # nobody in this batch has a companion
+    assert all(mean > 0 for mean in means.values())
 
 
 def test_scoring_a_batch_changes_nothing_and_padding_does_not_count():

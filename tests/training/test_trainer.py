@@ -68,7 +68,7 @@ def test_a_run_in_eager_debug_leaves_a_voice_and_says_how_it_ran(make_trainer, m
     # Adaptive weights are logged, and saved with the run.
     lines = [json.loads(x) for x in (trainer.folder / "history.jsonl").read_text().splitlines()]
     factors = [value for name, value in lines[-1].items() if name.startswith("factor/")]
-    assert len(factors) == 8 and all(0.25 <= value <= 4 for value in factors)
+    assert len(factors) == 9 and all(0.25 <= value <= 4 for value in factors)
     assert np.all(final_state(trainer.folder)["balance/means"] >= 0)
     assert final_state(trainer.folder)["balance/means"].max() > 0
     voice = load_voice(trainer.folder)

@@ -113,8 +113,8 @@ def test_a_speakers_voice_is_the_mean_of_some_utterances():
 
         speaker_embedding_dim = 1
 
-        def encode_voice(self, mel, lengths):
-            return mel[:, 0]
+        def describe(self, inputs):
+            return inputs["reference"][:, 0]
 
     mel = np.arange(1, 7, dtype=np.float16).reshape(6, 1, 1)
     batch = {

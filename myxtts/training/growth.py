@@ -1,0 +1,124 @@
+"""A run that begins from a voice: what stays as it was, and what grows for who is new."""
+
+import hashlib
+from collections.abc import Mapping
+from operator import attrgetter
+
+import keras
+import numpy as np
+
+from myxtts.checkpoints import Voice, weights_of
+from myxtts.checkpoints.states import SavedState
+from myxtts.config.config import SETTINGS, DataConfig, XTTSConfig
+from myxtts.config.io import Setting
+from myxtts.data.training_data import KnownTables, read_corpora
+from myxtts.errors import UserError
+
+# Tables that have a row, or a column, for each language or speaker, and the axis of those.
+GROWING = {
+    "text_encoder/language/embeddings": 0,
+    "speaker/kernel": 1,
+    "speaker/bias": 0,
+}
+
+# What the weights of a voice were learnt with, and mean nothing without.
+_FEATURES = (
+    *("sample_rate", "n_fft", "hop_length", "win_length", "n_mels", "fmin", "fmax", "mel_floor"),
+    *("trim_silence", "trim_top_db", "loudness_lufs", "with_pitch", "pitch_fmin", "pitch_fmax"),
+    "text_units",
+)
+LASTING = (
+    *(path for path in SETTINGS if path.startswith("model.")),
+    *(f"data.{name}" for name in _FEATURES),
+)
+
+
+def grow_from(model: keras.Model, known: keras.Model) -> None:
+    """Give a model the weights of a known one.
+
+    Who and what is new in the tables that grow begins as the mean of what was known.
+    """
+    own, given = weights_of(model), weights_of(known)
+    surplus = [name for name in given if name not in own]
+    # A model of one speaker has nobody to tell apart, and so no head for it.
+    missing = [name for name in own if name not in given and name not in GROWING]
+    values, other = {}, []
+    for name, value in given.items():
+        if name in own:
+            array = np.asarray(value)
+            array = _grown(array, own[name].shape, GROWING[name]) if name in GROWING else array
+            values[name] = array
+            if tuple(array.shape) != tuple(own[name].shape):
+                other.append(name)
+    if surplus or missing or other:
+        wrong = ", ".join([*surplus, *missing, *other][:5])
+        raise UserError(
+            f"the model to be trained is another than the voice's ({wrong}): leave the settings "
+            "of the model as they are in the voice"
+        )
+    for name, array in values.items():
+        own[name].assign(array)
+
+
+def check_lasting(known: XTTSConfig, asked: Mapping[str, Setting]) -> None:
+    """Refuse what is asked for, by its path, where a voice's own settings must not change."""
+    for path in LASTING:
+        own = attrgetter(path)(known)
+        if path in asked and asked[path].value != own:
+            raise UserError(
+                f"{path} is {asked[path].value!r} ({asked[path].origin}), but the voice was "
+                f"trained with {own!r}, and its weights fit nothing else: leave that out, or train "
+                "a voice from nothing with `myxtts train`"
+            )
+
+
+def known_tables(voice: Voice, data: DataConfig) -> KnownTables:
+    """A voice's own tables, with a tokenizer for every language of a corpus as well."""
+    corpora = [corpus for corpus in read_corpora(data) if corpus]
+    languages = sorted({name for corpus in corpora for name in corpus.languages})
+    tokenizer = voice.tokenizer.with_languages(languages)
+    return KnownTables(tokenizer, voice.speakers, voice.languages)
+
+
+def keep_describing(model: keras.Model) -> None:
+    """Leave what describes voices as it is, so that vectors of known speakers stay valid.
+
+    It must be said before the optimizer is built, which keeps averages of what is trained.
+    """
+    (model.published_voice or model.audio_encoder).trainable = False
+
+
+def with_known_voices(voices: np.ndarray, known: np.ndarray, heard: np.ndarray) -> np.ndarray:
+    """Vectors [speakers, dim], of which known speakers who are not among the heard keep theirs."""
+    silent = np.setdiff1d(np.arange(len(known)), heard)
+    voices = voices.copy()
+    voices[silent] = known[silent]
+    return voices
+
+
+def identity(voice: Voice) -> str:
+    """A hash of what a run takes from its voice every time it goes on: the speakers' vectors."""
+    return hashlib.sha256(np.ascontiguousarray(voice.voices).tobytes()).hexdigest()
+
+
+def check_beginning(saved: SavedState, start: Voice | None) -> None:
+    """Refuse to go on from a checkpoint of a run that did not begin as this one does."""
+    began, begins = saved.facts.get("start"), start and identity(start)
+    if began == begins:
+        return
+    if begins is None:
+        problem = "belongs to a run that began from a voice: go on with `myxtts finetune`"
+    elif began is None:
+        problem = "belongs to a run that began from nothing: choose another --checkpoint-dir"
+    else:
+        problem = f"belongs to a run that began from another voice than {start.folder} is now: "
+        problem += "bring that one back, choose another --checkpoint-dir"
+    raise UserError(f"{saved.path} {problem}, or start over with --reset-training")
+
+
+def _grown(array: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray:
+    more = shape[axis] - array.shape[axis]
+    if more <= 0:
+        return array
+    mean = array.mean(axis=axis, keepdims=True)
+    return np.concatenate([array, np.repeat(mean, more, axis=axis)], axis=axis)
