@@ -11,15 +11,32 @@ from myxtts.cli import (
     config,
     data,
     demo,
+    demo_voices,
     download,
+    finetune,
     prepare,
     synthesize,
     terminal,
     train,
+    voices,
     weights,
 )
 
-_VERBS = (demo, data, download, prepare, train, synthesize, cache, weights, bench, config)
+_VERBS = (
+    demo,
+    demo_voices,
+    data,
+    download,
+    prepare,
+    train,
+    finetune,
+    synthesize,
+    voices,
+    cache,
+    weights,
+    bench,
+    config,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

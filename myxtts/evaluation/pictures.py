@@ -35,33 +35,33 @@ class Example:
 
 def write_curve(path: Path, history: History) -> None:
     """Draw the learning curve."""
-    figure = _figure(8, 4)
+    figure = new_figure(8, 4)
     draw_curve(figure.subplots(), history)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def write_alignment(path: Path, example: Example) -> None:
     """Draw which token each frame of the recording belongs to."""
-    figure = _figure(8, max(3.0, min(9.0, 1.2 + 0.14 * len(example.symbols))))
+    figure = new_figure(8, max(3.0, min(9.0, 1.2 + 0.14 * len(example.symbols))))
     draw_alignment(figure.subplots(), example)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def write_mels(path: Path, example: Example) -> None:
     """Draw the recording's mel above the model's."""
-    figure = _figure(8, 5)
+    figure = new_figure(8, 5)
     draw_mels(figure.subplots(2, 1, sharex=True), example)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def write_picture(path: Path, history: History, example: Example) -> Path:
     """Draw all of it in one small PNG."""
-    figure = _figure(11, 6)
+    figure = new_figure(11, 6)
     axes = figure.subplots(2, 2)
     draw_curve(axes[0, 0], history)
     draw_alignment(axes[1, 0], example)
     draw_mels(axes[:, 1], example)
-    return _save(figure, path)
+    return save_figure(figure, path)
 
 
 def draw_curve(axes, history: History) -> None:
@@ -135,7 +135,7 @@ def _columns(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float
     return [step for step, _ in points], [value for _, value in points]
 
 
-def _figure(width: float, height: float):
+def new_figure(width: float, height: float):
     try:
         # Without pyplot there is no display to look for and nothing to close.
         from matplotlib.figure import Figure
@@ -146,7 +146,7 @@ def _figure(width: float, height: float):
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure, path: Path) -> Path:
+def save_figure(figure, path: Path) -> Path:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=DOTS_PER_INCH, format="png")

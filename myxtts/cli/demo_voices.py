@@ -1,0 +1,252 @@
+"""`myxtts demo-voices`: many synthetic voices, and clones of some that it has never heard."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from myxtts.cli.demo import Clock, make_corpus, prepare, print_table, train
+from myxtts.cli.progress import progress
+from myxtts.cli.terminal import INTERRUPTED, add_command, import_tensorflow
+from myxtts.config.config import XTTSConfig
+from myxtts.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from myxtts.data.demo_voices import DemoVoice
+    from myxtts.evaluation.similarity import VoiceScore
+    from myxtts.inference.synthesizer import Synthesizer
+
+SPEAKERS, CLAUSES, STEPS, SENTENCES = 48, 40, 5000, 8
+SEEN, TESTED = 16, 5  # voices that are judged
+REFERENCES, EXAMPLES = 3, 6  # recordings to clone from, and to know a voice by
+# The one describes voices to the model, the other judges: no encoder marks its own work.
+ENCODER, JUDGE = "resemblyzer", "ecapa_tdnn"
+VARIANTS = {"plain": False, "style tokens": True}
+
+
+def add(verbs: argparse._SubParsersAction) -> None:
+    about = "train on many synthetic voices, with and without style tokens, and clone unseen ones"
+    parser = add_command(verbs, "demo-voices", about, run)
+    where = "where everything is kept; what is there already is used (default: %(default)s)"
+    named = {"metavar": "FOLDER", "nargs": "?", "type": Path, "default": "runs/demo-voices"}
+    parser.add_argument("folder", **named, help=where)
+    where = "where public weights are, or are fetched to (default: %(default)s)"
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", default="checkpoints", help=where)
+    for name, default, about in (
+        ("--steps", STEPS, "how many steps each model trains"),
+        ("--speakers", SPEAKERS, f"how many voices the corpus has, at least {SEEN}"),
+        ("--clauses", CLAUSES, "how many sentences of each voice it has"),
+        ("--sentences", SENTENCES, "how many unseen sentences are said in each voice"),
+    ):
+        about = f"{about} (default: %(default)s)"
+        parser.add_argument(name, type=int, metavar="N", default=default, help=about)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do one stage after the other, and print who is heard."""
+    _check(args)
+    args.language = "en"
+    clock = Clock()
+    import_tensorflow()
+    with clock.stage("weights"):
+        encoder, judge = (get_public(name, args.weights) for name in (ENCODER, JUDGE))
+    with clock.stage("corpus"):
+        make_corpus(args)
+    found = {}
+    for variant, use_gst in VARIANTS.items():
+        config = voices_config(args, variant, encoder, use_gst)
+        with clock.stage(f"prepare and train, {variant}"):
+            prepare(config)
+            reason = train(config)
+        if reason.startswith("SIG"):
+            print(f"stopped by {reason}; run the same command to go on")
+            return INTERRUPTED
+        with clock.stage(f"speak and judge, {variant}"):
+            found[variant] = judge_voices(args, config, judge)
+    write_outcome(args.folder / "voices.json", found)
+    print_outcome(args, found)
+    clock.print()
+    return 0
+
+
+def get_public(name: str, folder: Path) -> Path:
+    """Fetch public weights, unless they are there."""
+    from myxtts.weights import get_weights
+
+    return get_weights(name, folder)
+
+
+def voices_config(
+    args: argparse.Namespace, variant: str, encoder: Path, use_gst: bool
+) -> XTTSConfig:
+    """Return the settings of a tiny model that a published encoder tells whose voice to take.
+
+    Each voice of the corpus also speaks at two other paces. Listening to itself through the
+    encoder would cost four times as much per step on a CPU.
+    """
+    from myxtts.config.presets import create_default_config
+
+    return create_default_config(
+        str(args.folder / "corpus"),
+        model_size="tiny",
+        text_units="phonemes",
+        val_fraction=0.01,
+        voice_augmentation=2,
+        utterances_per_speaker=2,
+        speaker_encoder_type=ENCODER,
+        speaker_encoder_path=str(encoder),
+        use_gst=use_gst,
+        voice_similarity_loss_weight=0.0,
+        max_steps=args.steps,
+        checkpoint_dir=str(args.folder / variant.replace(" ", "-")),
+    )
+
+
+def judge_voices(
+    args: argparse.Namespace, config: XTTSConfig, judge: Path
+) -> "dict[str, list[VoiceScore]]":
+    """Say unseen sentences in voices of the corpus and in voices that are not, and tell them."""
+    from myxtts.checkpoints import load_speaker_encoder, load_voice
+    from myxtts.data.demo import choose_voices, unseen_voices
+    from myxtts.inference.synthesizer import Synthesizer
+
+    synthesizer = Synthesizer(load_voice(config.training.checkpoint_dir))
+    embed = load_speaker_encoder(JUDGE, judge).embed_many
+    seen, unseen = choose_voices("en", args.speakers)[:SEEN], unseen_voices("en")
+    return {
+        "seen": _judge(args, synthesizer, embed, seen, seen, by_reference=False),
+        "unseen": _judge(args, synthesizer, embed, unseen, unseen[:TESTED], by_reference=True),
+    }
+
+
+def _judge(
+    args: argparse.Namespace,
+    synthesizer: "Synthesizer",
+    embed,
+    voices: "Sequence[DemoVoice]",
+    tested: "Sequence[DemoVoice]",
+    by_reference: bool,
+) -> "list[VoiceScore]":
+    """Score some voices among all of them."""
+    from myxtts.data.demo_sentences import held_out_sentences
+    from myxtts.evaluation.similarity import VoiceTrial, score_voices
+
+    sentences = held_out_sentences("en", args.sentences + EXAMPLES + REFERENCES)
+    said = sentences[: args.sentences]
+    known, trials = {}, []
+    with progress("speaking", "voices") as report:
+        for number, voice in enumerate(voices, start=1):
+            paths = record(args, voice, sentences)
+            own, examples, references = (
+                paths[: len(said)],
+                paths[len(said) : len(said) + EXAMPLES],
+                paths[len(said) + EXAMPLES :],
+            )
+            known[voice.name] = _read(examples, synthesizer)
+            if voice in tested:
+                manner = {"reference": references} if by_reference else {"speaker": voice.name}
+                spoken = [one.samples for one in synthesizer.speak_many(said, **manner)]
+                _write(args, synthesizer, voice.name, spoken)
+                recorded = _read(own, synthesizer)
+                copied = copies(recorded, synthesizer)
+                trials.append(VoiceTrial(voice.name, spoken, recorded, copied))
+            report(number, len(voices))
+    return score_voices(trials, known, embed, synthesizer.spec)
+
+
+def record(args: argparse.Namespace, voice: "DemoVoice", sentences: Sequence[str]) -> "list[Path]":
+    """Let a synthetic voice itself say sentences."""
+    from myxtts.data.demo import record_sentences
+
+    folder = args.folder / "audio" / "recorded"
+    return record_sentences(folder, "en", voice, sentences)
+
+
+def copies(recorded: "Sequence[np.ndarray]", synthesizer: "Synthesizer") -> "list[np.ndarray]":
+    """Return recordings as the vocoder makes them from their log-mels."""
+    from myxtts.audio.griffin_lim import griffin_lim
+    from myxtts.audio.mel import log_mel
+
+    spec = synthesizer.spec
+    return [griffin_lim(log_mel(samples, spec), spec) for samples in recorded]
+
+
+def write_outcome(path: Path, found: "dict[str, dict[str, list[VoiceScore]]]") -> None:
+    """Write every figure of every voice."""
+    rows = {
+        variant: {part: [asdict(one) for one in scores] for part, scores in parts.items()}
+        for variant, parts in found.items()
+    }
+    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def print_outcome(
+    args: argparse.Namespace, found: "dict[str, dict[str, list[VoiceScore]]]"
+) -> None:
+    """Print unseen voices one by one, all in the mean, and what was hoped for."""
+    from myxtts.evaluation.similarity import mean_score
+
+    header = ("model, voice", "right voice", "of copies", "similarity", "of copies", "natural")
+    rows = [(*header, "share", "stranger", "pitch ratio")]
+    for variant, parts in found.items():
+        for part, scores in parts.items():
+            shown = scores if part == "unseen" else []
+            mean = mean_score(scores, f"mean of {len(scores)} {part}")
+            rows += [_row(f"{variant}, {one.name}", one) for one in (*shown, mean)]
+    print()
+    print_table(rows)
+    print(f"right voice: by {JUDGE}, nearest of {SEEN} seen or of 10 unseen voices")
+    for variant, parts in found.items():
+        seen, unseen = (mean_score(parts[part], part) for part in ("seen", "unseen"))
+        for what, value, hoped in (
+            ("seen voices: right, as a share of the copies'", seen.right / seen.right_copied, 0.95),
+            ("unseen voices: share of the natural similarity", unseen.share, 0.8),
+            ("unseen voices: right", unseen.right, 0.6),
+        ):
+            verdict = "as hoped" if value >= hoped else "LESS than hoped"
+            print(f"{variant}, {what}: {value:.3f}, hoped for {hoped}: {verdict}")
+        off = seen.pitch_ratio - 1.0
+        verdict = "as hoped" if off <= 0.1 else "MORE than hoped"
+        print(f"{variant}, seen voices: pitch off by {off:.1%}, hoped for 10 %: {verdict}")
+    print()
+    print(f"audio   {args.folder / 'audio'}")
+    print(f"figures {args.folder / 'voices.json'}")
+
+
+def _row(name: str, score: "VoiceScore") -> tuple[str, ...]:
+    return (
+        name,
+        f"{score.right:.2f}",
+        f"{score.right_copied:.2f}",
+        f"{score.similarity:.3f}",
+        f"{score.copied_similarity:.3f}",
+        f"{score.natural_similarity:.3f}",
+        f"{score.share:.2f}",
+        f"{score.nearest_stranger:.3f}",
+        f"{score.pitch_ratio:.3f}",
+    )
+
+
+def _read(paths: "Sequence[Path]", synthesizer: "Synthesizer") -> "list[np.ndarray]":
+    from myxtts.audio.io import read_audio
+
+    return [read_audio(path, synthesizer.spec.sample_rate) for path in paths]
+
+
+def _write(args, synthesizer: "Synthesizer", name: str, spoken: "Sequence[np.ndarray]") -> None:
+    from myxtts.cli.demo import write_all
+
+    variant = synthesizer.voice.folder.parent.name
+    folder = args.folder / "audio" / variant / name
+    write_all(folder, spoken, synthesizer.spec.sample_rate)
+
+
+def _check(args: argparse.Namespace) -> None:
+    least = {"speakers": SEEN, "clauses": 2, "steps": 1, "sentences": 1}
+    for name, number in least.items():
+        if getattr(args, name) < number:
+            raise UserError(f"--{name} must be at least {number}, not {getattr(args, name)}")
