@@ -5,17 +5,18 @@ BIN := $(VENV)/bin
 # TensorFlow for the GPU where its driver answers.
 DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
 INSTALLED := $(VENV)/.installed-$(DEVICE)
-BENCHMARKS ?= features prepare input_pipeline scale kill_prepare training_step griffin_lim kill_training
+BENCHMARKS ?= features prepare input_pipeline scale kill_prepare training_step griffin_lim kill_training speaker_encoders
 PYTEST_ARGS ?=
 
 CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
 	"MyXTTS needs Python 3.11, 3.12 or 3.13, and %s is %d.%d: name another one, as in " \
 	"make venv PYTHON=python3.12" % (sys.executable, *sys.version_info[:2]))
 
-.PHONY: help venv test lint demo bench clean
+.PHONY: help venv test lint demo demo-full bench clean
 
 help:
 	@echo "make demo    install, make the built-in corpus, train on it, speak unseen sentences, and report"
+	@echo "make demo-full  that, and clones of voices never heard, from a model of 144 voices (about an hour)"
 	@echo "make test    ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make lint    ruff alone"
 	@echo "make bench   what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
@@ -43,6 +44,9 @@ lint: $(INSTALLED)
 
 demo: $(INSTALLED)
 	$(BIN)/myxtts demo
+
+demo-full: demo
+	$(BIN)/myxtts demo-voices
 
 bench: $(INSTALLED)
 	set -e; for name in $(BENCHMARKS); do echo; $(BIN)/python benchmarks/$$name.py; done
