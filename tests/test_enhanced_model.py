@@ -1,5 +1,6 @@
 """The model as a user meets it, and that what once went wrong with it does not."""
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,9 +208,12 @@ def test_embeddings_are_stored_beside_the_features_and_say_what_the_encoder_says
 @pytest.mark.parametrize("name", ["frozen", "unfrozen"])
 def test_losses_on_voices_were_learnt_from(name, request):
     run = request.getfixturevalue(name)
-    history = (run.folder / "history.jsonl").read_text()
+    lines = map(json.loads, (run.folder / "history.jsonl").read_text().splitlines())
+    steps = [line for line in lines if "weighted/speaker_loss" in line]
+    assert len(steps) == 3
+    # A batch may happen to have nobody twice, or nobody else.
     for term in ("contrastive_loss", "voice_similarity_loss", "speaker_loss"):
-        assert f'"{term}": 0.0,' not in history and f'"{term}"' in history
+        assert max(line[f"weighted/{term}"] for line in steps) > 0, term
 
 
 @pytest.mark.parametrize("name", ["frozen", "unfrozen"])

@@ -5,9 +5,8 @@ from typing import NamedTuple
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus import Corpus, Utterance
 from myxtts.data.prepare import CacheLocation, locate_cache
-from myxtts.data.training_data import read_corpora
+from myxtts.data.training_data import build_tokenizer, read_corpora
 from myxtts.data.utterance import with_other_paces
-from myxtts.text.tokenizer import Tokenizer
 
 
 class CorpusPart(NamedTuple):
@@ -24,8 +23,7 @@ class CorpusPart(NamedTuple):
 def read_parts(data: DataConfig) -> list[CorpusPart]:
     """Read the corpora; one tokenizer serves them all, as in training."""
     corpora = [corpus for corpus in read_corpora(data) if corpus]
-    languages = sorted({language for corpus in corpora for language in corpus.languages})
-    tokenizer = Tokenizer.build(languages, data.text_units)
+    tokenizer = build_tokenizer(corpora, data.text_units)
     return [
         CorpusPart(corpus, locate_cache(corpus.root, data, tokenizer), _utterances(corpus, voices))
         for corpus, voices in zip(corpora, (data.voice_augmentation, 0), strict=False)

@@ -48,7 +48,9 @@ class TrainingData:
         corpora = [corpus, held_out] if held_out else [corpus]
         train = with_other_paces(corpus.train, config.data.voice_augmentation)
         self.tokenizer = (
-            known.tokenizer if known else build_tokenizer(corpora, config.data.text_units)
+            known.tokenizer.with_languages(languages_of(corpora))
+            if known
+            else build_tokenizer(corpora, config.data.text_units)
         )
         # Who is heard in validation alone has no number, for nothing is learnt of them.
         speakers = {one.speaker for one in train}
@@ -165,7 +167,11 @@ def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
 
 def build_tokenizer(corpora: Sequence[Corpus], units: str) -> Tokenizer:
     """One table for all languages of all corpora: training and validation share it."""
-    return Tokenizer.build(sorted({name for part in corpora for name in part.languages}), units)
+    return Tokenizer.build(languages_of(corpora), units)
+
+
+def languages_of(corpora: Sequence[Corpus]) -> list[str]:
+    return sorted({name for part in corpora for name in part.languages})
 
 
 def batch_options(config: XTTSConfig) -> BatchOptions:

@@ -9,9 +9,8 @@ import numpy as np
 
 from myxtts.checkpoints import Voice, weights_of
 from myxtts.checkpoints.states import SavedState
-from myxtts.config.config import SETTINGS, DataConfig, XTTSConfig
+from myxtts.config.config import SETTINGS, XTTSConfig
 from myxtts.config.io import Setting
-from myxtts.data.training_data import KnownTables, read_corpora
 from myxtts.errors import UserError
 
 # Tables that have a row, or a column, for each language or speaker, and the axis of those.
@@ -70,14 +69,6 @@ def check_lasting(known: XTTSConfig, asked: Mapping[str, Setting]) -> None:
                 f"trained with {own!r}, and its weights fit nothing else: leave that out, or train "
                 "a voice from nothing with `myxtts train`"
             )
-
-
-def known_tables(voice: Voice, data: DataConfig) -> KnownTables:
-    """A voice's own tables, with a tokenizer for every language of a corpus as well."""
-    corpora = [corpus for corpus in read_corpora(data) if corpus]
-    languages = sorted({name for corpus in corpora for name in corpus.languages})
-    tokenizer = voice.tokenizer.with_languages(languages)
-    return KnownTables(tokenizer, voice.speakers, voice.languages)
 
 
 def keep_describing(model: keras.Model) -> None:

@@ -30,7 +30,7 @@ from myxtts.checkpoints.states import SavedState
 from myxtts.config.config import DataConfig, ModelConfig, TrainingConfig, XTTSConfig
 from myxtts.config.io import Setting, save_config, to_dict
 from myxtts.data.embeddings import VoiceEncoder
-from myxtts.data.training_data import TrainingData
+from myxtts.data.training_data import KnownTables, TrainingData
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.training.balance import AdaptiveWeights
@@ -41,7 +41,6 @@ from myxtts.training.growth import (
     grow_from,
     identity,
     keep_describing,
-    known_tables,
     with_known_voices,
 )
 from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook, PerformanceHook
@@ -90,6 +89,7 @@ class XTTSTrainer:
     ):
         self.config, self.model, self.resume, self.start = config, model, resume, start
         self.encoder = None
+        self.encoder_weights = ""  # of a frozen one: what lies in the cache is by these
         self.folder = Path(config.training.checkpoint_dir).expanduser()
         self.data: TrainingData | None = None
         self.performance = PerformanceHook()
@@ -102,7 +102,9 @@ class XTTSTrainer:
             asked = {path: Setting(_setting(own, path), "as configured") for path in LASTING}
             check_lasting(_portable(self.start.config), asked)
         encoder = self._load_encoder()
-        known = self.start and known_tables(self.start, self.config.data)
+        known = self.start and KnownTables(
+            self.start.tokenizer, self.start.speakers, self.start.languages
+        )
         self.data = TrainingData(self.config, progress, encoder, known)
         return self.data, self._own_validation()
 
@@ -131,7 +133,11 @@ class XTTSTrainer:
             self.encoder = self.start.model.published_voice.speaker_encoder
         else:
             self.encoder = load_speaker_encoder(model.speaker_encoder, encoder_path(model))
-        return as_voice_encoder(self.encoder) if model.is_encoder_frozen else None
+        if not model.is_encoder_frozen:
+            return None
+        described = as_voice_encoder(self.encoder)
+        self.encoder_weights = described.weights
+        return described
 
     def _own_validation(self) -> Iterable | None:
         return self.data.val_batches() if self.data.val is not None else None
@@ -327,6 +333,7 @@ class XTTSTrainer:
             "plan": {path: _setting(self.config, path) for path in PLAN_SETTINGS},
             "utterances": len(cache),
             "tokenizer": self.data.tokenizer.fingerprint(),
+            "speaker encoder": self.encoder_weights,
             "speakers": list(cache.speakers),
             "languages": list(cache.languages),
         }
@@ -353,7 +360,7 @@ class XTTSTrainer:
             return 0, 0, 0
         check_beginning(saved, self.start)
         facts = self._facts()
-        for name in ("tokenizer", "speakers", "languages"):
+        for name in ("tokenizer", "speaker encoder", "speakers", "languages"):
             if saved.facts.get(name) != facts[name]:
                 raise UserError(
                     f"{saved.path} was trained with other {name}: go on with the corpus and the "
