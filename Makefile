@@ -15,13 +15,13 @@ CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exi
 .PHONY: help venv test lint demo demo-full bench clean
 
 help:
-	@echo "make demo    install, make the built-in corpus, train on it, speak unseen sentences, and report"
+	@echo "make demo       install, make the built-in corpus, train on it, speak unseen sentences, and report"
 	@echo "make demo-full  that, and clones of voices never heard, from a model of 144 voices (about an hour)"
-	@echo "make test    ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
-	@echo "make lint    ruff alone"
-	@echo "make bench   what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
-	@echo "make venv    install into $(VENV) (for: $(DEVICE))"
-	@echo "make clean   remove what was built, but neither $(VENV) nor any data"
+	@echo "make test       ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
+	@echo "make lint       ruff alone"
+	@echo "make bench      what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
+	@echo "make venv       install into $(VENV) (for: $(DEVICE))"
+	@echo "make clean      remove what was built, but neither $(VENV) nor any data"
 
 venv: $(INSTALLED)
 

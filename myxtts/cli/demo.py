@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from myxtts.evaluation.trial import Trial
 
 SPEAKERS, CLAUSES, STEPS, SENTENCES = 2, 800, 2300, 100
+LEAST = {"speakers": 2, "clauses": 1, "steps": 1, "sentences": 1}
 CLONED = 10  # sentences in the second voice
 CLIPS = 3  # sentences that the report plays in each voice
 # A success is at most this far above what the recogniser makes of the recordings.
@@ -34,23 +35,39 @@ WER_ABOVE, CER_ABOVE = 0.10, 0.06
 def add(verbs: argparse._SubParsersAction) -> None:
     about = "make the built-in corpus, train a voice on it, let it speak, and judge it, in minutes"
     parser = add_command(verbs, "demo", about, run)
-    where = "where everything is kept; what is there already is used (default: %(default)s)"
-    named = {"metavar": "FOLDER", "nargs": "?", "type": Path, "default": "runs/demo"}
-    parser.add_argument("folder", **named, help=where)
-    parser.add_argument("--language", choices=("en", "fa"), default="en", help="what is spoken")
-    for name, default, about in (
+    add_place_and_counts(
+        parser,
+        "runs/demo",
         ("--steps", STEPS, "how many steps it trains"),
-        ("--speakers", SPEAKERS, "how many voices the corpus has, at least 2"),
+        ("--speakers", SPEAKERS, f"how many voices the corpus has, at least {LEAST['speakers']}"),
         ("--clauses", CLAUSES, "how many sentences of each voice it has"),
         ("--sentences", SENTENCES, "how many unseen sentences are spoken and judged"),
-    ):
+    )
+    parser.add_argument("--language", choices=("en", "fa"), default="en", help="what is spoken")
+
+
+def add_place_and_counts(
+    parser: argparse.ArgumentParser, folder: str, *counts: tuple[str, int, str]
+) -> None:
+    """Add where a demonstration is kept, and flags (name, default, meaning) of how many."""
+    where = "where everything is kept; what is there already is used (default: %(default)s)"
+    named = {"metavar": "FOLDER", "nargs": "?", "type": Path, "default": folder}
+    parser.add_argument("folder", **named, help=where)
+    for name, default, about in counts:
         about = f"{about} (default: %(default)s)"
         parser.add_argument(name, type=int, metavar="N", default=default, help=about)
 
 
+def check_counts(args: argparse.Namespace, least: dict[str, int]) -> None:
+    """Refuse a count that is below its least."""
+    for name, number in least.items():
+        if getattr(args, name) < number:
+            raise UserError(f"--{name} must be at least {number}, not {getattr(args, name)}")
+
+
 def run(args: argparse.Namespace) -> int:
     """Do one stage after the other, and say where the results are."""
-    _check(args)
+    check_counts(args, LEAST)
     clock, config = Clock(), demo_config(args)
     import_tensorflow()
     with clock.stage("corpus"):
@@ -336,10 +353,3 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     for name, *figures in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True)]
         print("  ".join([f"{name:<{widths[0]}}", *cells]).rstrip())
-
-
-def _check(args: argparse.Namespace) -> None:
-    least = {"speakers": 2, "clauses": 1, "steps": 1, "sentences": 1}
-    for name, number in least.items():
-        if getattr(args, name) < number:
-            raise UserError(f"--{name} must be at least {number}, not {getattr(args, name)}")

@@ -7,11 +7,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from myxtts.cli.demo import Clock, make_corpus, prepare, print_table, train
+from myxtts.cli.demo import (
+    Clock,
+    add_place_and_counts,
+    check_counts,
+    make_corpus,
+    prepare,
+    print_table,
+    train,
+)
 from myxtts.cli.progress import progress
 from myxtts.cli.terminal import INTERRUPTED, add_command, import_tensorflow
 from myxtts.config.config import XTTSConfig
-from myxtts.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 
 SPEAKERS, CLAUSES, STEPS, SENTENCES = 48, 40, 5000, 8
 SEEN, TESTED = 16, 5  # voices that are judged
+LEAST = {"speakers": SEEN, "clauses": 2, "steps": 1, "sentences": 1}
 REFERENCES, EXAMPLES = 3, 6  # recordings to clone from, and to know a voice by
 # The one describes voices to the model, the other judges: no encoder marks its own work.
 ENCODER, JUDGE = "resemblyzer", "ecapa_tdnn"
@@ -31,24 +39,21 @@ VARIANTS = {"plain": False, "style tokens": True}
 def add(verbs: argparse._SubParsersAction) -> None:
     about = "train on many synthetic voices, with and without style tokens, and clone unseen ones"
     parser = add_command(verbs, "demo-voices", about, run)
-    where = "where everything is kept; what is there already is used (default: %(default)s)"
-    named = {"metavar": "FOLDER", "nargs": "?", "type": Path, "default": "runs/demo-voices"}
-    parser.add_argument("folder", **named, help=where)
-    where = "where public weights are, or are fetched to (default: %(default)s)"
-    parser.add_argument("--weights", type=Path, metavar="FOLDER", default="checkpoints", help=where)
-    for name, default, about in (
+    add_place_and_counts(
+        parser,
+        "runs/demo-voices",
         ("--steps", STEPS, "how many steps each model trains"),
         ("--speakers", SPEAKERS, f"how many voices the corpus has, at least {SEEN}"),
         ("--clauses", CLAUSES, "how many sentences of each voice it has"),
         ("--sentences", SENTENCES, "how many unseen sentences are said in each voice"),
-    ):
-        about = f"{about} (default: %(default)s)"
-        parser.add_argument(name, type=int, metavar="N", default=default, help=about)
+    )
+    where = "where public weights are, or are fetched to (default: %(default)s)"
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", default="checkpoints", help=where)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do one stage after the other, and print who is heard."""
-    _check(args)
+    check_counts(args, LEAST)
     args.language = "en"
     clock = Clock()
     import_tensorflow()
@@ -243,10 +248,3 @@ def _write(args, synthesizer: "Synthesizer", name: str, spoken: "Sequence[np.nda
     variant = synthesizer.voice.folder.parent.name
     folder = args.folder / "audio" / variant / name
     write_all(folder, spoken, synthesizer.spec.sample_rate)
-
-
-def _check(args: argparse.Namespace) -> None:
-    least = {"speakers": SEEN, "clauses": 2, "steps": 1, "sentences": 1}
-    for name, number in least.items():
-        if getattr(args, name) < number:
-            raise UserError(f"--{name} must be at least {number}, not {getattr(args, name)}")

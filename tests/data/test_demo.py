@@ -203,7 +203,10 @@ def test_unseen_voices_have_variants_that_no_corpus_has(language):
 def test_espeak_has_the_variant_of_every_voice(language):
     pytest.importorskip("espeakng_loader")
     voices = choose_voices(language, 48) + unseen_voices(language)
-    demo._check_espeak({job["voice"] for job in plan_jobs(language, voices, ["Yes."] * 58)})
+    wanted = {job["voice"] for job in plan_jobs(language, voices, ["Yes."] * 58)}
+    assert demo._check_espeak(wanted) is None
+    with pytest.raises(UserError, match="no variant"):
+        demo._check_espeak({*wanted, "en-us+nobody"})
 
 
 def test_a_voice_of_another_pitch_is_another_speaker(tmp_path, monkeypatch):

@@ -11,13 +11,14 @@ def arrays(**others):
 
 
 def test_what_fits_is_let_through():
-    check_fit(arrays(), SHAPES, "x.pth")
+    assert check_fit(arrays(), SHAPES, "x.pth") is None
 
 
 def test_what_is_ignored_may_be_there_or_not_and_be_anything():
-    check_fit(arrays(), {"a": (2, 3), "b": (4,)}, "x.pth", ignored=["*.count"])
-    check_fit({"a": np.zeros((2, 3)), "b": np.zeros(4)}, SHAPES, "x.pth", ignored=["*.count"])
-    check_fit(arrays(b=np.array([np.nan])), SHAPES, "x.pth", ignored=["b"])
+    bare = {"a": np.zeros((2, 3)), "b": np.zeros(4)}
+    assert check_fit(arrays(), {"a": (2, 3), "b": (4,)}, "x.pth", ignored=["*.count"]) is None
+    assert check_fit(bare, SHAPES, "x.pth", ignored=["*.count"]) is None
+    assert check_fit(arrays(b=np.array([np.nan])), SHAPES, "x.pth", ignored=["b"]) is None
 
 
 def test_all_differences_are_named_with_both_shapes():
