@@ -11,6 +11,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import alone
 import numpy as np
 
 from myxtts.audio.io import read_audio
@@ -26,8 +27,6 @@ REFERENCE_SECONDS, MOST_CPU_SECONDS = 10, 0.6
 
 
 def main() -> None:
-    # On one core: two threads that share the units of a core would each count their waiting.
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "folder", type=Path, nargs="?", default=EXCERPTS, help="80_Excerpts in LJSpeech's layout"
@@ -35,7 +34,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, default=default_folder())
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    print("command:", " ".join(["python", *sys.argv]))
+    print("command:", " ".join(["python", *sys.argv]), f"(on core {alone.CORE} alone)")
     encoders = {kind: _with_public_weights(kind, args.weights) for kind in ORIGINAL}
     if (args.folder / "wavs").is_dir():
         for encoder in filter(None, encoders.values()):
