@@ -16,7 +16,7 @@ CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exi
 
 help:
 	@echo "make demo       install, make the built-in corpus, train on it, speak unseen sentences, and report"
-	@echo "make demo-full  that, and clones of voices never heard, from a model of 144 voices (about an hour)"
+	@echo "make demo-full  that, HiFi-GAN too, and clones of voices never heard, of a model of 144 (about an hour)"
 	@echo "make test       ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make lint       ruff alone"
 	@echo "make bench      what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
@@ -45,7 +45,8 @@ lint: $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/myxtts demo
 
-demo-full: demo
+demo-full: $(INSTALLED)
+	$(BIN)/myxtts demo --hifigan
 	$(BIN)/myxtts demo-voices
 
 bench: $(INSTALLED)

@@ -10,6 +10,7 @@ from myxtts.models.xtts import XTTS, build_xtts
 N_MELS, VOCAB, LANGUAGES, SPEAKERS = 8, 20, 2, 3
 
 TINY = {
+    "use_gst": False,
     "text_encoder_dim": 16,
     "text_encoder_conv_layers": 1,
     "text_encoder_layers": 1,

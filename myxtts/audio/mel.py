@@ -57,7 +57,7 @@ def mel_and_energy_tf(samples, spec: AudioSpec, lengths=None):
 @lru_cache(maxsize=8)
 def mel_filterbank(spec: AudioSpec) -> np.ndarray:
     """Return Slaney's triangular filters of equal area, float32 [n_mels, n_fft // 2 + 1]."""
-    limits = _hz_to_mel(np.array([spec.fmin, spec.fmax]))
+    limits = mel_scale(np.array([spec.fmin, spec.fmax]))
     edges = _mel_to_hz(np.linspace(limits[0], limits[1], spec.n_mels + 2))
     lower, centre, upper = edges[:-2, None], edges[1:-1, None], edges[2:, None]
     bins = np.arange(spec.n_fft // 2 + 1) * (spec.sample_rate / spec.n_fft)
@@ -202,7 +202,8 @@ _BREAK_MEL = _BREAK_HZ / _HZ_PER_MEL
 _MELS_PER_LOG = 27.0 / np.log(6.4)
 
 
-def _hz_to_mel(hz: np.ndarray) -> np.ndarray:
+def mel_scale(hz: np.ndarray) -> np.ndarray:
+    """Return Slaney's mels of frequencies."""
     above = _BREAK_MEL + _MELS_PER_LOG * np.log(np.maximum(hz, _BREAK_HZ) / _BREAK_HZ)
     return np.where(hz < _BREAK_HZ, hz / _HZ_PER_MEL, above)
 

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from myxtts.evaluation.report import Clip, ReportFacts, Score
     from myxtts.evaluation.trial import Trial
 
-SPEAKERS, CLAUSES, STEPS, SENTENCES = 2, 800, 2300, 100
-LEAST = {"speakers": 2, "clauses": 1, "steps": 1, "sentences": 1}
+SPEAKERS, CLAUSES, STEPS, SENTENCES = 2, 800, 2100, 100
+VOCODER_STEPS = 300
+LEAST = {"speakers": 2, "clauses": 1, "steps": 1, "vocoder_steps": 1, "sentences": 1}
+RATED = 5  # recordings of nine seconds and more, put together of sentences
+VOCODERS = {"istft": "istft", "griffin_lim": "Griffin-Lim", "hifigan": "HiFi-GAN"}
 CLONED = 10  # sentences in the second voice
 CLIPS = 3  # sentences that the report plays in each voice
 # A success is at most this far above what the recogniser makes of the recordings.
@@ -39,11 +42,14 @@ def add(verbs: argparse._SubParsersAction) -> None:
         parser,
         "runs/demo",
         ("--steps", STEPS, "how many steps it trains"),
+        ("--vocoder-steps", VOCODER_STEPS, "how many steps its vocoder trains"),
         ("--speakers", SPEAKERS, f"how many voices the corpus has, at least {LEAST['speakers']}"),
         ("--clauses", CLAUSES, "how many sentences of each voice it has"),
         ("--sentences", SENTENCES, "how many unseen sentences are spoken and judged"),
     )
     parser.add_argument("--language", choices=("en", "fa"), default="en", help="what is spoken")
+    about = "speak through the public weights of HiFi-GAN as well, which are fetched (56 MB)"
+    parser.add_argument("--hifigan", action="store_true", help=about)
 
 
 def add_place_and_counts(
@@ -62,7 +68,8 @@ def check_counts(args: argparse.Namespace, least: dict[str, int]) -> None:
     """Refuse a count that is below its least."""
     for name, number in least.items():
         if getattr(args, name) < number:
-            raise UserError(f"--{name} must be at least {number}, not {getattr(args, name)}")
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} must be at least {number}, not {getattr(args, name)}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,6 +83,9 @@ def run(args: argparse.Namespace) -> int:
         prepare(config)
     with clock.stage("train"):
         reason = train(config)
+    if not reason.startswith("SIG"):
+        with clock.stage("vocoder"):
+            reason = train_vocoder(args, config)
     if reason.startswith("SIG"):
         print(f"stopped by {reason}; run the same command to go on")
         return INTERRUPTED
@@ -108,8 +118,8 @@ class Clock:
         print(f"seconds: {stages}; {sum(self.seconds.values()):.1f} in all")
 
 
-def demo_config(args: argparse.Namespace) -> XTTSConfig:
-    """Return the settings of a tiny model of phonemes."""
+def demo_config(args: argparse.Namespace, **settings) -> XTTSConfig:
+    """Return the settings of a tiny model of phonemes, and some others."""
     from myxtts.config.presets import create_default_config
 
     return create_default_config(
@@ -119,6 +129,7 @@ def demo_config(args: argparse.Namespace) -> XTTSConfig:
         language=args.language,
         max_steps=args.steps,
         checkpoint_dir=str(args.folder),
+        **settings,
     )
 
 
@@ -145,17 +156,37 @@ def train(config: XTTSConfig) -> str:
     """Train, going on from the last checkpoint, and say why it ended."""
     from myxtts.cli.train import train as train_voice
 
+    with informed():
+        return train_voice(config)
+
+
+def train_vocoder(args: argparse.Namespace, config: XTTSConfig) -> str:
+    """Train a light vocoder on the same recordings, and say why it ended."""
+    from myxtts.cli.train_vocoder import train as train_it
+
+    second = demo_config(args, vocoder_type="istft", stage2_max_steps=args.vocoder_steps)
+    second.training.checkpoint_dir = str(Path(config.training.checkpoint_dir) / "stage2")
+    with informed():
+        return train_it(second)
+
+
+@contextlib.contextmanager
+def informed() -> Iterator[None]:
+    """Let training say what it does."""
     logger = logging.getLogger("myxtts")
     level = logger.level
     logger.setLevel(logging.INFO)
     try:
-        return train_voice(config)
+        yield
     finally:
         logger.setLevel(level)
 
 
-def speak(args: argparse.Namespace, config: XTTSConfig) -> "tuple[Voice, tuple[Trial, Trial]]":
-    """Say unseen sentences in the main voice, and some in another one, from a recording of it."""
+def speak(args: argparse.Namespace, config: XTTSConfig) -> "tuple[Voice, list[Trial]]":
+    """Say unseen sentences in the main voice, through each vocoder, and some in another voice.
+
+    The other voice comes from a recording of it.
+    """
     from myxtts.checkpoints import load_voice
     from myxtts.data.demo import choose_voices
     from myxtts.data.demo_sentences import held_out_sentences
@@ -163,28 +194,53 @@ def speak(args: argparse.Namespace, config: XTTSConfig) -> "tuple[Voice, tuple[T
     from myxtts.inference.synthesizer import Synthesizer
 
     voice = load_voice(config.training.checkpoint_dir)
-    synthesizer = Synthesizer(voice)
     unseen = held_out_sentences(args.language, args.sentences)
 
-    def hold(what: str, own: "DemoVoice", sentences: Sequence[str], **manner) -> Trial:
+    def hold(what: str, vocoder: str, own: "DemoVoice", sentences, **manner) -> Trial:
+        synthesizer = Synthesizer(voice, vocoder)
         with progress("synthesizing", "sentences") as told:
             speech = synthesizer.speak_many(sentences, told, language=args.language, **manner)
         spoken, mels = [one.samples for one in speech], [one.mel for one in speech]
         write_all(audio_folder(args, what), spoken, synthesizer.spec.sample_rate)
         recorded = record(args, own, sentences, synthesizer.spec.sample_rate)
-        return Trial(what, args.language, sentences, spoken, mels, recorded, synthesizer.spec)
+        heard = (spoken, mels, recorded)
+        return Trial(what, args.language, sentences, *heard, synthesizer.spec, VOCODERS[vocoder])
 
     main, second = choose_voices(args.language, 2)
     reference = find_reference(config, second.name)
-    return voice, (
-        hold("main voice", main, unseen, speaker=main.name),
-        hold("second voice", second, unseen[:CLONED], reference=reference),
-    )
+    own, *others = chosen_vocoders(args)
+    return voice, [
+        hold("main voice", own, main, unseen, speaker=main.name),
+        *(
+            hold(f"main voice, {VOCODERS[name]}", name, main, unseen, speaker=main.name)
+            for name in others
+        ),
+        hold("second voice", own, second, unseen[:CLONED], reference=reference),
+    ]
+
+
+def chosen_vocoders(args: argparse.Namespace) -> list[str]:
+    """The vocoders of this demo, its own first; HiFi-GAN if it is wanted and can be had."""
+    names = ["istft", "griffin_lim"]
+    if args.hifigan and fetch("hifigan_universal"):
+        names.append("hifigan")
+    return names
+
+
+def fetch(name: str) -> Path | None:
+    """Fetch public weights, unless they are there; where they cannot be had, say why."""
+    from myxtts.weights import default_folder, get_weights
+
+    try:
+        return get_weights(name, default_folder())
+    except (UserError, OSError) as error:
+        print(f"without {name}: {error}")
+        return None
 
 
 def audio_folder(args: argparse.Namespace, what: str) -> Path:
     """Where the model's recordings in a voice are."""
-    return args.folder / "audio" / what.replace(" ", "-")
+    return args.folder / "audio" / what.replace(",", "").replace(" ", "-")
 
 
 def write_all(folder: Path, recordings: "Sequence[np.ndarray]", sample_rate: int) -> None:
@@ -228,14 +284,15 @@ def judge(args: argparse.Namespace, voice: "Voice", trials: "Sequence[Trial]") -
     from myxtts.evaluation.trial import measure_trial
 
     main = trials[0]
-    scores = listen(args.language, trials)
+    scores = listen(args, voice, trials)
     alignments = align(voice, main.recorded_mels, main.sentences, args.language)
     return ReportFacts(
         title="A voice from the built-in corpus",
         summary=(
             f"A tiny model of phonemes ({args.language}), trained for {args.steps:,} steps on "
             f"{args.speakers} synthetic voices of {args.clauses:,} sentences each, said "
-            f"{len(main.sentences)} sentences that it never saw, with Griffin-Lim as vocoder."
+            f"{len(main.sentences)} sentences that it never saw, through a vocoder of its own "
+            f"(istft, {args.vocoder_steps:,} steps)."
         ),
         history=args.folder / "history.jsonl",
         example=make_example(voice, main, alignments[0]),
@@ -243,25 +300,61 @@ def judge(args: argparse.Namespace, voice: "Voice", trials: "Sequence[Trial]") -
         measures=measure_trial(main, alignments, scores[0] if scores else None),
         clips=[clip for trial in trials for clip in choose_clips(args, trial, scores)],
         folders={"All recordings": args.folder / "audio"},
-        not_measured=unmeasured(args.language, has_recogniser=bool(scores)),
+        not_measured=unmeasured(args.language, scores),
     )
 
 
-def listen(language: str, trials: "Sequence[Trial]") -> "list[Score]":
-    """Score the model beside the recordings, the main voice first; nothing without a recogniser."""
-    from myxtts.evaluation.asr import recogniser_for
-    from myxtts.evaluation.trial import score_copies, score_trial
+def listen(args: argparse.Namespace, voice: "Voice", trials: "Sequence[Trial]") -> "list[Score]":
+    """Score the model beside the recordings, the main voice first; nothing without a recogniser.
 
-    recogniser = recogniser_for(language)
+    The other trials of the main voice are those through other vocoders.
+    """
+    from myxtts.evaluation.asr import recogniser_for
+    from myxtts.evaluation.trial import score_copies, score_model, score_trial
+
+    recogniser = recogniser_for(args.language)
     if recogniser is None:
         return []
 
-    def hear(score, trial: "Trial") -> Any:
+    def hear(score, *given, **more) -> Any:
         with progress("listening", "recordings") as told:
-            return score(trial, recogniser, told)
+            return score(*given, progress=told, **more)
 
-    main, second = (hear(score_trial, trial) for trial in trials)
-    return [*main, hear(score_copies, trials[0]), *second]
+    main, *others, second = trials
+    own, ceiling = hear(score_trial, main, recogniser)
+    heard = [(own, main.spoken), (ceiling, main.recorded)]
+    for trial in others:
+        heard.append((hear(score_model, trial, recogniser, ceiling.rates), trial.spoken))
+    for trial in (main, *others):
+        copies = copy(voice, trial)
+        heard.append((hear(score_copies, trial, recogniser, copies=copies), copies))
+    scores = rate(heard, main.spec.sample_rate)
+    return [*scores, *hear(score_trial, second, recogniser)]
+
+
+def copy(voice: "Voice", trial: "Trial") -> "list[np.ndarray]":
+    """Return the recordings of a trial as its vocoder makes them from their mels."""
+    from myxtts.evaluation.trial import copy_recordings
+    from myxtts.inference.vocoders import choose_vocoder
+
+    name = next(name for name, shown in VOCODERS.items() if shown == trial.vocoder)
+    return copy_recordings(trial, choose_vocoder(name, voice.folder.parent, trial.spec))
+
+
+def rate(heard: "Sequence[tuple[Score, Sequence[np.ndarray]]]", sample_rate: int) -> "list[Score]":
+    """Add to scores how listeners would find the speech, where that can be predicted."""
+    from myxtts.evaluation.quality import Dnsmos
+    from myxtts.evaluation.trial import joined
+
+    path = fetch("dnsmos")
+    if path is None:
+        return [score for score, _ in heard]
+    judge, rated = Dnsmos.open(path), []
+    for score, speech in heard:
+        found = judge.score_many(joined(speech, sample_rate, RATED))
+        mean = sum(one.overall for one in found) / len(found)
+        rated.append(replace(score, rating=mean))
+    return rated
 
 
 def make_example(voice: "Voice", trial: "Trial", alignment: "Alignment") -> "Example":
@@ -290,13 +383,15 @@ def choose_clips(
         yield Clip(trial.what, text, path, own[0].rates.sentences[number].heard if own else "")
 
 
-def unmeasured(language: str, has_recogniser: bool) -> dict[str, str]:
+def unmeasured(language: str, scores: "Sequence[Score]") -> dict[str, str]:
     """Name what this demo does not measure, and why."""
+    rated = any(score.rating is not None for score in scores)
+    hint = "DNSMOS, which rates telephony, hints at it. " if rated else ""
     reasons = {
-        "How natural it sounds": "That takes listeners; hear the recordings yourself.",
+        "How natural it sounds": f"{hint}That takes listeners; hear the recordings yourself.",
         "How alike the cloned voice is": "No speaker verification is part of this demo.",
     }
-    if has_recogniser:
+    if scores:
         return reasons
     why = f"There is no recogniser of {language!r} at hand; lengths and alignments stand in for it."
     return {"What is understood (WER, CER)": why, **reasons}

@@ -33,7 +33,7 @@ LEAST = {"speakers": SEEN, "clauses": 2, "steps": 1, "sentences": 1}
 REFERENCES, EXAMPLES = 3, 6  # recordings to clone from, and to know a voice by
 # The one describes voices to the model, the other judges: no encoder marks its own work.
 ENCODER, JUDGE = "resemblyzer", "ecapa_tdnn"
-VARIANTS = {"plain": False, "style tokens": True}
+VARIANTS = {"style tokens": True, "plain": False}  # the first is the default
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -183,17 +183,23 @@ def copies(recorded: "Sequence[np.ndarray]", synthesizer: "Synthesizer") -> "lis
 def write_outcome(path: Path, found: "dict[str, dict[str, list[VoiceScore]]]") -> None:
     """Write every figure of every voice."""
     rows = {
-        variant: {part: [asdict(one) for one in scores] for part, scores in parts.items()}
+        variant: {part: [_figures(one) for one in scores] for part, scores in parts.items()}
         for variant, parts in found.items()
     }
     path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def _figures(score: "VoiceScore") -> dict[str, str | float | None]:
+    """Its fields; JSON has no word for a pitch that is not there."""
+    values = asdict(score)
+    return {name: None if value != value else value for name, value in values.items()}
 
 
 def print_outcome(
     args: argparse.Namespace, found: "dict[str, dict[str, list[VoiceScore]]]"
 ) -> None:
     """Print unseen voices one by one, all in the mean, and what was hoped for."""
-    from myxtts.evaluation.similarity import mean_score
+    from myxtts.evaluation.similarity import mean_score, pitched
 
     header = ("model, voice", "right voice", "of copies", "similarity", "of copies", "natural")
     rows = [(*header, "share", "stranger", "pitch ratio")]
@@ -216,7 +222,9 @@ def print_outcome(
             print(f"{variant}, {what}: {value:.3f}, hoped for {hoped}: {verdict}")
         off = seen.pitch_ratio - 1.0
         verdict = "as hoped" if off <= 0.1 else "MORE than hoped"
+        heard = f"{len(pitched(parts['seen']))} of {len(parts['seen'])}"
         print(f"{variant}, seen voices: pitch off by {off:.1%}, hoped for 10 %: {verdict}")
+        print(f"{variant}, seen voices: a pitch is heard in {heard}, the others are hoarse")
     print()
     print(f"audio   {args.folder / 'audio'}")
     print(f"figures {args.folder / 'voices.json'}")

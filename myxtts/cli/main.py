@@ -18,6 +18,7 @@ from myxtts.cli import (
     synthesize,
     terminal,
     train,
+    train_vocoder,
     voices,
     weights,
 )
@@ -29,6 +30,7 @@ _VERBS = (
     download,
     prepare,
     train,
+    train_vocoder,
     finetune,
     synthesize,
     voices,

@@ -88,26 +88,26 @@ def describe_voices(
 ) -> "list[Rejection]":
     """Let a frozen encoder describe one corpus, but for what is bad; return what it cannot."""
     from myxtts.data.embeddings import drop_damage, embedding_store, store_embeddings
-    from myxtts.data.inventory import count_voices
+    from myxtts.data.inventory import count_derived
 
     folder = part.location.folder
     utterances = [utterance for utterance in part.utterances if utterance.id not in bad]
     store = embedding_store(folder, encoder)
     if data.cache_verification:
         drop_damage(store)
-    before = count_voices(store, utterances)
+    before = count_derived(store, utterances)
     try:
         with progress("describing voices") as report:
             _, rejections = store_embeddings(
                 utterances, folder, encoder, verify=False, progress=report
             )
     except KeyboardInterrupt:
-        stored = count_voices(store, utterances).stored
+        stored = count_derived(store, utterances).stored
         raise Interrupted(
             f"interrupted: {stored:,} of {len(utterances):,} voices are stored; "
             "run the same command to go on"
         ) from None
-    made = count_voices(store, utterances).stored - before.stored
+    made = count_derived(store, utterances).stored - before.stored
     print(_counted("voices", made, before.stored, len(rejections)))
     return rejections
 

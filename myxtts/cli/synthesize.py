@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from myxtts.inference.synthesizer import Synthesizer
 
 OUTPUT, OUTPUT_FOLDER, STREAM = "output.wav", "output", "-"
-VOCODER = "griffin_lim"
+VOCODER = "auto"
 MANNER = ("language", "speaker", "reference", "speaking_rate", "style_weights", "seed")
 
 _LINES_AT_A_TIME = 64
@@ -80,7 +80,8 @@ def _add_manner(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--style-weights", metavar="LIST", type=style_weights, help=about)
     about = "what the vocoder's random phases derive from (default: 0)"
     parser.add_argument("--seed", type=int, default=0, help=about)
-    about = f"how a mel becomes a waveform (default: {VOCODER})"
+    about = "how a mel becomes a waveform: griffin_lim, istft, hifigan, or the path of a trained "
+    about += f"vocoder ({VOCODER}, the default: the one that the voice's run has trained, if any)"
     names = ("--vocoder", "--vocoder-type")
     parser.add_argument(*names, metavar="NAME", default=VOCODER, dest="vocoder", help=about)
 
@@ -108,10 +109,10 @@ def run(args: argparse.Namespace) -> None:
 
 def load_synthesizer(voice: str, vocoder: str = VOCODER) -> "Synthesizer":
     """Load a voice; a name that the vocoders do not know is found before TensorFlow is."""
-    from myxtts.inference.speech import choose_vocoder
     from myxtts.inference.synthesizer import Synthesizer
+    from myxtts.inference.vocoders import check_name
 
-    choose_vocoder(vocoder)
+    check_name(vocoder)
     import_tensorflow()
     from myxtts.checkpoints import load_voice
 

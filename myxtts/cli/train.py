@@ -64,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     folder = config.training.checkpoint_dir
     if reason.startswith("SIG"):
         return tell_stopped(args, reason, folder)
+    if config.training.two_stage_training:
+        print(f"its vocoder is in {Path(folder) / 'stage2'}")
     print(f"the voice is in {folder}; speak with it:")
     print(f"  myxtts synthesize --voice {folder} --text 'Hello.' -o hello.wav")
     return 0
@@ -79,9 +81,12 @@ def tell_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> i
 
 def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:
     """Open the corpus with a progress bar, train, and say why it ended."""
-    from myxtts.training.trainer import XTTSTrainer
+    if config.training.two_stage_training:
+        from myxtts.training.two_stage_trainer import TwoStageTrainer as Trainer
+    else:
+        from myxtts.training.trainer import XTTSTrainer as Trainer
 
-    trainer = XTTSTrainer(config, resume=resume)
+    trainer = Trainer(config, resume=resume)
     with progress("preparing") as report:
         datasets = trainer.prepare_datasets(report)
     return trainer.train(*datasets)

@@ -183,12 +183,23 @@ class ModelConfig(Section):
     freeze_speaker_encoder: bool = option(
         True, "leave its weights as they were published, and describe each recording only once"
     )
-    use_gst: bool = option(False, "describe the voice by global style tokens as well")
+    use_gst: bool = option(True, "describe the voice by global style tokens as well")
     gst_num_style_tokens: int = option(10, "style tokens", low=1)
     gst_style_token_dim: int = option(256, "numbers in a style token", low=1)
     gst_style_embedding_dim: int = option(256, "numbers that describe a style", low=1)
     gst_num_heads: int = option(4, "heads of the attention over the style tokens", low=1)
     dropout: float = option(0.1, "share of activations dropped in training", low=0.0, high=0.9)
+
+    # The vocoder
+    vocoder_type: str = option(
+        "hifigan", "what the second stage trains", choices=("griffin_lim", "istft", "hifigan")
+    )
+    hifigan_version: str = option("v1", "its published size", choices=("v1", "v2", "v3"))
+    istft_dim: int = option(128, "width of the istft vocoder", low=8)
+    istft_blocks: int = option(2, "its residual blocks", low=1)
+    istft_projections: int = option(
+        4, "how often it corrects its spectrum towards the mel (0: fastest)", low=0
+    )
 
     @property
     def speaker_encoder(self) -> str:
@@ -283,6 +294,37 @@ class TrainingConfig(Section):
     use_wandb: bool = option(False, "log to Weights & Biases as well")
     wandb_project: str = option("myxtts", "its project")
 
+    # The second stage
+    two_stage_training: bool = option(False, "train a vocoder after the voice")
+    stage1_epochs: int = option(0, "passes of the first stage (0: as epochs says)", low=0)
+    stage1_learning_rate: float = option(
+        0.0,
+        "highest learning rate of the first stage (0: as learning_rate says)",
+        low=0.0,
+        high=1.0,
+    )
+    stage2_epochs: int = option(1000, "passes of the vocoder over the corpus", low=1)
+    stage2_max_steps: int = option(0, "end it after so many steps (0: after the epochs)", low=0)
+    stage2_learning_rate: float = option(
+        0.0, "its learning rate (0: 2e-4 against discriminators, else 2e-3)", low=0.0, high=1.0
+    )
+    stage2_batch_size: int = option(16, "pieces of recordings per batch", low=1)
+    stage2_max_audio_seconds: float = option(
+        0.0, "length of a piece (0: 8,192 samples; istft half as much again)", low=0.0, high=60.0
+    )
+    stage2_from: str = option(
+        "", "what it goes on from: public weights by name, a checkpoint, or a vocoder's folder"
+    )
+    stage2_on_predicted_mels: bool = option(
+        False, "train it on the mels that the voice predicts along the true alignments"
+    )
+    vocoder_adversarial: bool | None = option(
+        None, "train it against discriminators (null: hifigan yes, istft no)"
+    )
+    discriminator_width: int = option(
+        1, "divide the discriminators' channels by so much: 1 is as published", low=1, high=32
+    )
+
     # TensorFlow
     enable_graph_mode: bool = option(True, "run steps as compiled graphs (false: eagerly)")
     enable_xla_compilation: bool | None = option(
@@ -298,6 +340,12 @@ class TrainingConfig(Section):
             "{min_learning_rate} is above {learning_rate}",
         )
 
+
+# The settings of the model that are about its vocoder, which is a model of its own.
+VOCODER_FIELDS = (
+    *("vocoder_type", "hifigan_version"),
+    *("istft_dim", "istft_blocks", "istft_projections"),
+)
 
 SECTIONS: dict[str, type[Section]] = {
     cls.section: cls for cls in (DataConfig, ModelConfig, TrainingConfig)

@@ -56,6 +56,7 @@ RENAMED: dict[str, Renamed] = {
     "training.enable_mixed_precision": Renamed("data.mixed_precision"),
     "training.use_mixed_precision": Renamed("data.mixed_precision"),
     "training.max_epochs": Renamed("training.epochs"),
+    "training.use_two_stage_training": Renamed("training.two_stage_training"),
     "training.accumulate_grad_batches": Renamed("training.gradient_accumulation_steps"),
     "training.attention_loss_weight": Renamed("training.alignment_loss_weight"),
     "training.checkpoint_interval": Renamed("training.save_interval"),
@@ -157,7 +158,7 @@ NOT_YET: frozenset[str] = frozenset(
             audio_encoder_heads decoder_heads gst_enable_emotion_control
             gst_enable_speaking_rate_control gst_reference_encoder_dim
             gst_style_loss_weight vocoder_initial_channel vocoder_resblock_dilation_sizes
-            vocoder_resblock_kernel_sizes vocoder_type vocoder_upsample_kernel_sizes
+            vocoder_resblock_kernel_sizes vocoder_upsample_kernel_sizes
             vocoder_upsample_rates voice_cloning_loss_weight
             """,
         ),
@@ -169,9 +170,8 @@ NOT_YET: frozenset[str] = frozenset(
             kl_loss_weight multi_gpu optimizer prosody_energy_loss_weight
             prosody_matching_loss_weight prosody_pitch_loss_weight scheduler
             speaking_rate_loss_weight spectral_consistency_loss_weight
-            stage1_checkpoint_path stage1_epochs stage1_learning_rate
-            stage2_checkpoint_path stage2_epochs stage2_learning_rate
-            use_two_stage_training visible_gpus vocoder_feature_loss_weight
+            stage1_checkpoint_path stage2_checkpoint_path
+            visible_gpus vocoder_feature_loss_weight
             vocoder_mel_loss_weight voice_reconstruction_loss_weight
             """,
         ),

@@ -13,6 +13,8 @@ from myxtts.data.store import CacheError, Store, read_store
 
 # What encoders said of the voices lies in stores whose names begin so, one for each encoder.
 VOICES = "voices-"
+# Waveforms for a vocoder, and mels that a model predicted for it.
+WAVES, PREDICTED = "waves-", "predicted-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,14 @@ class Inventory:
     hours: float
     dtype: str
     others: tuple[str, ...]
-    voices: tuple[tuple[str, StoreInventory], ...] = ()  # by encoder
+    derived: tuple[tuple[str, str, StoreInventory], ...] = ()  # kind, maker, how much
     damaged: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"utterances in the corpus  {self.utterances:,}"]
         lines += [_line("features", self.features), _line("tokens", self.tokens)]
-        lines += [f"{_line('voices', part)} (by {encoder})" for encoder, part in self.voices]
+        for kind, maker, part in self.derived:
+            lines.append(_line(kind, part) + (f" (by {maker})" if maker else ""))
         lines.append(f"hours stored  {self.hours:.2f} ({self.dtype})")
         if self.damaged:
             lines.append(f"damaged: {', '.join(self.damaged)} (`myxtts cache fix` mends them)")
@@ -58,7 +61,7 @@ def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> 
     """Compare a cache with the corpus as it is now; the stores are not read, only their indexes."""
     features, view = _count(location.features, utterances, missing_features)
     tokens, _ = _count(location.tokens, utterances, missing_tokens)
-    voices, damaged = _count_voices(location.folder, utterances)
+    derived, damaged = _count_derived(location.folder, utterances)
     spec = location.settings.spec
     frames = int(view.lengths[view.latest].sum(dtype=np.int64)) if view else 0
     return Inventory(
@@ -68,19 +71,20 @@ def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> 
         hours=frames * spec.hop_length / spec.sample_rate / 3600,
         dtype=location.settings.dtype,
         others=tuple(other_stores(location)),
-        voices=voices,
+        derived=derived,
         damaged=damaged,
     )
 
 
-def count_voices(store: Store, utterances: Sequence[Utterance]) -> StoreInventory:
-    """What an encoder's store has of the corpus."""
+def count_derived(store: Store, utterances: Sequence[Utterance]) -> StoreInventory:
+    """What a store of voices, waveforms or predictions has of the corpus."""
     return _count(store, utterances, missing_features)[0]
 
 
-def voice_folders(folder: Path) -> list[Path]:
-    """The stores of what encoders said of the voices: whatever the settings, all are of use."""
-    return sorted(path for path in folder.glob(f"{VOICES}*") if path.is_dir())
+def derived_folders(folder: Path) -> list[Path]:
+    """The stores of voices, waveforms and predictions: whatever the settings, all are of use."""
+    found = [path for kind in (VOICES, WAVES, PREDICTED) for path in folder.glob(f"{kind}*")]
+    return sorted(path for path in found if path.is_dir())
 
 
 def other_stores(location: CacheLocation) -> list[str]:
@@ -109,16 +113,18 @@ def _line(name: str, part: StoreInventory) -> str:
     )
 
 
-def _count_voices(folder: Path, utterances: Sequence[Utterance]):
-    """By encoder; one that is damaged is only named, since nothing else depends on it."""
-    voices, damaged = [], []
-    for path in voice_folders(folder):
+def _count_derived(folder: Path, utterances: Sequence[Utterance]):
+    """By kind and maker; one that is damaged is only named, since nothing else depends on it."""
+    derived, damaged = [], []
+    for path in derived_folders(folder):
         try:
             store = read_store(path)
-            voices.append((store.settings["encoder"], count_voices(store, utterances)))
+            maker = store.settings.get("encoder") or store.settings.get("voice", "")
+            kind = path.name.partition("-")[0]
+            derived.append((kind, maker, count_derived(store, utterances)))
         except CacheError:
             damaged.append(path.name)
-    return tuple(voices), tuple(damaged)
+    return tuple(derived), tuple(damaged)
 
 
 def _count(

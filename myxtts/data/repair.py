@@ -10,7 +10,7 @@ import numpy as np
 
 from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Utterance
-from myxtts.data.inventory import disk_bytes, other_stores, voice_folders
+from myxtts.data.inventory import derived_folders, disk_bytes, other_stores
 from myxtts.data.prepare import (
     CacheLocation,
     PrepareReport,
@@ -46,7 +46,7 @@ def verify_cache(
         if not any(problem.shard for problem in found):  # damage hides what else is missing
             found += _missing(store, utterances, find_missing)
         problems += found
-    for folder in voice_folders(location.folder):
+    for folder in derived_folders(location.folder):
         store = _read_or_none(folder)
         problems += store.verify(progress) if store else [_without_manifest(folder)]
     return problems
@@ -60,14 +60,14 @@ def fix_cache(
 ) -> RepairReport:
     """Drop what is damaged and foreign, and make again what is missing then.
 
-    What an encoder said of the voices is made again by the next training that asks it.
+    Voices, waveforms and predictions are made again by the next training that asks for them.
     """
     report = RepairReport()
     for store in (location.features, location.tokens):
         if store.folder.exists():
             report.problems += _drop_damage(store)
-    for folder in voice_folders(location.folder):
-        report.problems += _fix_voices(folder)
+    for folder in derived_folders(location.folder):
+        report.problems += _fix_derived(folder)
     report.remade = prepare(utterances, location, workers=workers, progress=progress)
     return report
 
@@ -90,8 +90,8 @@ def collect_garbage(
 ) -> tuple[int, list[str]]:
     """Delete stores of other settings, shards of no current utterance, and leftovers.
 
-    The stores of all encoders stay, for no setting of the data changes what they hold. Returns the
-    bytes freed and the names of what was deleted.
+    The stores of voices, waveforms and predictions stay, whatever the settings. Returns the bytes
+    freed and the names of what was deleted.
     """
     freed, names = 0, []
     for name in other_stores(location):
@@ -101,8 +101,8 @@ def collect_garbage(
                 names.append(name)
                 shutil.rmtree(location.folder / name)
     wanted = {utterance.id for utterance in utterances}
-    voices = filter(None, map(_read_or_none, voice_folders(location.folder)))
-    for store in (location.features, location.tokens, *voices):
+    derived = filter(None, map(_read_or_none, derived_folders(location.folder)))
+    for store in (location.features, location.tokens, *derived):
         if store.folder.exists():
             with store.lock():
                 before = disk_bytes(store.folder)
@@ -119,8 +119,8 @@ def _drop_damage(store: Store) -> list[Problem]:
     return problems
 
 
-def _fix_voices(folder: Path) -> list[Problem]:
-    """Drop what is damaged of an encoder's store: all of it where its manifest is."""
+def _fix_derived(folder: Path) -> list[Problem]:
+    """Drop what is damaged of a derived store: all of it where its manifest is."""
     store = _read_or_none(folder)
     if store:
         return _drop_damage(store)

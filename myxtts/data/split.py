@@ -154,10 +154,10 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
         if filler.stored:
             logger.info("stored the features of %d utterances", filler.stored)
             split.decision = replace(decision, allowed_bytes=filler.allowed_bytes)
-            split.cache = _with_features(split, data)
+            split.cache = with_stored_features(split, data)
 
 
-def _with_features(split: Split, data: DataConfig) -> PackedCache:
+def with_stored_features(split: Split, data: DataConfig) -> PackedCache:
     """The split's cache opened anew, with what has been stored since."""
     fresh = open_stores(split.location, data, keys_of(split.utterances))
     fresh = fresh.numbered(split.cache.speakers, split.cache.languages)

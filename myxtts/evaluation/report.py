@@ -18,11 +18,15 @@ WORST = 10  # sentences that are shown with what was heard
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a recogniser made of some speech, and of the recordings that it is measured by."""
+    """What a recogniser made of some speech, and of the recordings that it is measured by.
+
+    The rating is how listeners would find it, from 1 to 5, as far as it is known.
+    """
 
     what: str
     rates: ErrorRates
     ceiling: ErrorRates | None = None
+    rating: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,16 @@ def write_report(folder: str | Path, facts: ReportFacts) -> Path:
 
 
 def score_rows(scores: Sequence[Score]) -> list[tuple[str, ...]]:
-    """Return the table of error rates, with a head; the last two columns are above the ceiling."""
-    return [("speech", "sentences", "WER", "CER", "WER above", "CER above"), *map(_row, scores)]
+    """Return the table of error rates, with a head; two columns are above the ceiling.
+
+    The last column is the rating, where any speech was rated.
+    """
+    head = ("speech", "sentences", "WER", "CER", "WER above", "CER above")
+    rows = [head, *map(_row, scores)]
+    if all(score.rating is None for score in scores):
+        return rows
+    ratings = ["" if score.rating is None else f"{score.rating:.2f}" for score in scores]
+    return [(*row, last) for row, last in zip(rows, ["DNSMOS", *ratings], strict=True)]
 
 
 def _row(score: Score) -> tuple[str, ...]:
@@ -112,6 +124,7 @@ def _score_figures(score: Score) -> dict:
     return {
         "what": score.what,
         "sentences": len(score.rates.sentences),
+        "dnsmos": score.rating,
         **{name: getattr(score.rates, name) for name in names},
     }
 

@@ -1,5 +1,6 @@
 """Whose voice is heard: what a model says in several voices, against recordings of them."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from myxtts.config.audio_spec import AudioSpec
 Recordings = Sequence[np.ndarray]
 # Recordings and their sample rate -> the embedding of each.
 Embed = Callable[[Recordings, int], Sequence[np.ndarray]]
+# A pitch heard in fewer of the frames is a tracker's accident: the voice is hoarse.
+LEAST_VOICED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,7 @@ class VoiceScore:
     copied_similarity: float
     natural_similarity: float
     nearest_stranger: float  # the greatest mean cosine of the model's sentences to another voice
-    pitch_ratio: float  # median pitch over that of the copies
+    pitch_ratio: float  # median pitch over that of the copies; NaN where there is none to hear
 
     @property
     def share(self) -> float:
@@ -56,20 +59,30 @@ def score_voices(
 
 
 def mean_score(scores: Sequence[VoiceScore], name: str) -> VoiceScore:
-    """The means over voices; of the pitch, how far off it is on average, as a ratio above 1."""
+    """The means over voices; of the pitch, how far off it is on average, as a ratio above 1.
+
+    Voices in which no pitch is heard do not count there: `pitched` counts the others.
+    """
     fields = [
         *("right", "right_copied", "similarity", "copied_similarity"),
         *("natural_similarity", "nearest_stranger"),
     ]
     means = {field: float(np.mean([getattr(one, field) for one in scores])) for field in fields}
-    off = np.abs(np.log([one.pitch_ratio for one in scores]))
-    return VoiceScore(name, **means, pitch_ratio=float(np.exp(np.mean(off))))
+    off = [abs(math.log(one.pitch_ratio)) for one in pitched(scores)]
+    ratio = math.exp(np.mean(off)) if off else math.nan
+    return VoiceScore(name, **means, pitch_ratio=ratio)
+
+
+def pitched(scores: Sequence[VoiceScore]) -> list[VoiceScore]:
+    """The voices in which a pitch is heard."""
+    return [one for one in scores if math.isfinite(one.pitch_ratio)]
 
 
 def median_pitch(recordings: Recordings, spec: AudioSpec) -> float:
-    """The median F0 in Hz over all voiced frames; NaN where nothing is voiced."""
+    """The median F0 in Hz over all voiced frames; NaN where hardly any is voiced."""
     found = np.concatenate([pitch(samples, spec) for samples in recordings])
-    return float(np.median(found[found > 0])) if np.any(found > 0) else float("nan")
+    is_voiced = found > 0
+    return float(np.median(found[is_voiced])) if is_voiced.mean() >= LEAST_VOICED else math.nan
 
 
 def _score(

@@ -11,12 +11,15 @@ from myxtts.audio.griffin_lim import griffin_lim
 from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.evaluation.alignment import Alignment
-from myxtts.evaluation.asr import Moonshine, error_rates
+from myxtts.evaluation.asr import ErrorRates, Moonshine, error_rates
+from myxtts.evaluation.quality import WINDOW_SECONDS
 from myxtts.evaluation.report import Score
 from myxtts.evaluation.robustness import compare_lengths, is_complete, lost, stuck
 from myxtts.monitoring.cores import available_cores
 
 Progress = Callable[[int, int], None]
+# (log-mel [frames, mels], spec, seed) -> samples [frames * hop_length]
+Vocode = Callable[[np.ndarray, AudioSpec, int], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,7 @@ class Trial:
     spoken_mels: Sequence[np.ndarray]
     recorded: Sequence[np.ndarray]
     spec: AudioSpec
+    vocoder: str = "Griffin-Lim"
 
     @cached_property
     def recorded_mels(self) -> list[np.ndarray]:
@@ -54,13 +58,49 @@ def score_trial(
     )
 
 
-def score_copies(trial: Trial, recogniser: Moonshine, progress: Progress | None = None) -> Score:
-    """Score the recordings after mel and Griffin-Lim: what this vocoder costs by itself."""
+def score_model(
+    trial: Trial, recogniser: Moonshine, ceiling: ErrorRates, progress: Progress | None = None
+) -> Score:
+    """Let a recogniser hear the model alone, where what it makes of the recordings is known."""
+    heard = _hear(trial, trial.spoken, recogniser, progress)
+    rates = error_rates(trial.sentences, heard, trial.language)
+    return Score(f"model, {trial.what}", rates, ceiling)
+
+
+def copy_recordings(trial: Trial, vocode: Vocode) -> list[np.ndarray]:
+    """The recordings as a vocoder makes them from their log-mels."""
     with ThreadPoolExecutor(available_cores()) as pool:
-        copies = list(pool.map(lambda mel: griffin_lim(mel, trial.spec), trial.recorded_mels))
+        return list(pool.map(lambda mel: vocode(mel, trial.spec, 0), trial.recorded_mels))
+
+
+def score_copies(
+    trial: Trial,
+    recogniser: Moonshine,
+    progress: Progress | None = None,
+    copies: Sequence[np.ndarray] | None = None,
+) -> Score:
+    """Score the recordings through the trial's vocoder: what it costs by itself."""
+    if copies is None:
+        copies = copy_recordings(trial, griffin_lim)
     heard = _hear(trial, copies, recogniser, progress)
     rates = error_rates(trial.sentences, heard, trial.language)
-    return Score("recordings through Griffin-Lim", rates)
+    return Score(f"recordings through {trial.vocoder}", rates)
+
+
+def joined(speech: Sequence[np.ndarray], rate: int, most: int) -> list[tuple[np.ndarray, int]]:
+    """Sentences one behind the other, in at most so many recordings that are long enough to rate.
+
+    A shorter one would be rated as an echo of itself.
+    """
+    least, parts, found = WINDOW_SECONDS * rate, [], []
+    for samples in speech:
+        parts.append(samples)
+        if sum(map(len, parts)) >= least:
+            found.append((np.concatenate(parts), rate))
+            parts = []
+    if parts and not found:
+        found.append((np.concatenate(parts), rate))
+    return found[:most]
 
 
 def measure_trial(

@@ -1,21 +1,15 @@
 """Speech as it is heard: a vocoder's samples at a level fit for listening."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from myxtts.audio.cleanup import loudness
-from myxtts.audio.griffin_lim import griffin_lim
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.inference.errors import check_known
 
 logger = logging.getLogger(__name__)
-
-# (log-mel [frames, mels], spec, seed) -> samples [frames * hop_length]
-Vocoder = Callable[[np.ndarray, AudioSpec, int], np.ndarray]
-VOCODERS: dict[str, Vocoder] = {"griffin_lim": griffin_lim}
 
 LOUDNESS_LUFS = -23.0
 PEAK_LIMIT = 10.0 ** (-1.0 / 20.0)
@@ -37,11 +31,6 @@ class Speech:
     @property
     def seconds(self) -> float:
         return len(self.samples) / self.sample_rate
-
-
-def choose_vocoder(name: str) -> Vocoder:
-    """Return the vocoder of that name, or say which ones there are."""
-    return VOCODERS[check_known(name, tuple(VOCODERS), "vocoder")]
 
 
 def join_speech(parts: Sequence[Speech]) -> Speech:

@@ -15,12 +15,12 @@ from myxtts.inference.manner import Delivery, Manner, find_language, look_up
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
 from myxtts.inference.speech import (
     Speech,
-    choose_vocoder,
     fade_ends,
     followed_by_pause,
     join_speech,
     set_level,
 )
+from myxtts.inference.vocoders import GRIFFIN_LIM, Vocoder, choose_vocoder
 from myxtts.monitoring.cores import available_cores
 
 if TYPE_CHECKING:
@@ -51,13 +51,15 @@ class Synthesizer:
     """Speaks with one voice. A sentence sounds the same whatever stands around it.
 
     What follows a text are the fields of `Manner`: language, speaker, reference, speaking_rate and
-    seed.
+    seed. The vocoder is one itself, or what `choose_vocoder` finds under its name.
     """
 
-    def __init__(self, voice: "Voice", vocoder: str = "griffin_lim"):
+    def __init__(self, voice: "Voice", vocoder: "str | Vocoder" = GRIFFIN_LIM):
         self.voice = voice
         self.spec = voice.config.data.audio_spec
-        self._vocode = choose_vocoder(vocoder)
+        if isinstance(vocoder, str):
+            vocoder = choose_vocoder(vocoder, voice.folder.parent, self.spec)
+        self.vocoder = vocoder
 
     def warm_up(self) -> None:
         """Let the model compile, so that the first sentence takes no longer than the others."""
@@ -144,7 +146,7 @@ class Synthesizer:
         ]
 
     def _samples(self, mel: np.ndarray, seed: int) -> np.ndarray:
-        samples = self._vocode(mel, self.spec, seed)
+        samples = self.vocoder(mel, self.spec, seed)
         return set_level(fade_ends(samples, self.spec.sample_rate), self.spec.sample_rate)
 
     def _mels(self, lines: Sequence[_Line], delivery: Delivery) -> list[np.ndarray]:

@@ -17,8 +17,9 @@ METRIC = "loss"
 class SavingHook(Hook):
     """Saves every so often, when validation was best, and when the run ends without a fault.
 
-    `export` writes the voice into a folder. A checkpoint is written before its voice: a run that
-    goes on from it writes the voice again, in case the one before was killed in between.
+    `export` writes the voice into a folder of the first of the `names`, and of both when it is the
+    best. A checkpoint is written before its voice: a run that goes on from it writes the voice
+    again, in case the one before was killed in between.
     """
 
     def __init__(
@@ -30,10 +31,11 @@ class SavingHook(Hook):
         keep: int,
         validation: ValidationHook | None,
         export: Callable[[Path], Any],
+        names: tuple[str, str] = ("voice", "voice-best"),
     ):
         self.folder, self.variables, self.facts = Path(folder), variables, facts
         self.interval, self.keep = interval, keep
-        self.validation, self.export = validation, export
+        self.validation, self.export, self.names = validation, export, names
         self.last: Path | None = None
         self._position: dict[str, int] | None = None
         self._saved_step = 0
@@ -76,7 +78,7 @@ class SavingHook(Hook):
         log.info("saved %s%s", self.last, ", the best so far" if is_best else "")
 
     def _export(self, is_best: bool) -> None:
-        for name in ("voice", "voice-best") if is_best else ("voice",):
+        for name in self.names if is_best else self.names[:1]:
             self.export(self.folder / name)
 
     def _is_best(self, step: int) -> bool:

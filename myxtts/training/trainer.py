@@ -1,9 +1,7 @@
 """A training run: data, model, step, loop and hooks, wired as a configuration says."""
 
-import fcntl
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -19,9 +17,7 @@ from myxtts.checkpoints import (
     abandon_after,
     as_voice_encoder,
     encoder_path,
-    latest_state,
     load_speaker_encoder,
-    load_state,
     restore,
     save_voice,
     variables_of,
@@ -49,6 +45,7 @@ from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_weights, build_optimizer
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
+from myxtts.training.runs import alone_in, describe_step, state_to_resume
 from myxtts.training.samples import SampleHook
 from myxtts.training.saving import SavingHook
 from myxtts.training.sources import batches_per_epoch, endless, name_by_position
@@ -118,7 +115,7 @@ class XTTSTrainer:
         source = self.data if train_dataset is None else train_dataset
         val_dataset = self._own_validation() if val_dataset is None else val_dataset
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _alone_in(self.folder):
+        with alone_in(self.folder):
             return self._train(source, val_dataset)
 
     def _load_encoder(self) -> VoiceEncoder | None:
@@ -144,7 +141,7 @@ class XTTSTrainer:
 
     def _train(self, source, val_dataset: Iterable | None) -> str:
         config, training = self.config, self.config.training
-        saved = self._saved_state()
+        saved = state_to_resume(self.folder, self.resume)
         epoch_size = batches_per_epoch(source)
         total = epoch_size * training.epochs
         total = min(total, training.max_steps) if training.max_steps else total
@@ -198,7 +195,7 @@ class XTTSTrainer:
             "%s after %d steps; the step ran %s",
             reason,
             loop.done,
-            _describe_step(step) if loop.done > done else "never",
+            describe_step(step) if loop.done > done else "never",
         )
         return reason
 
@@ -338,22 +335,6 @@ class XTTSTrainer:
             "languages": list(cache.languages),
         }
 
-    def _saved_state(self) -> SavedState | None:
-        """The checkpoint to go on from, if any; an old run is set aside where one starts over."""
-        states = self.folder / "checkpoints"
-        if isinstance(self.resume, (str, Path)):
-            return load_state(self.resume)
-        if self.resume is False:
-            set_aside(self.folder)
-            return None
-        saved = latest_state(states)
-        if saved is None and self.resume:
-            raise UserError(
-                f"there is nothing to resume in {self.folder}: leave --resume out to start there, "
-                "or name the folder of an earlier run with --checkpoint-dir"
-            )
-        return saved
-
     def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
         """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
         if saved is None:
@@ -379,45 +360,6 @@ class XTTSTrainer:
             number = 0
         log.info("going on from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
         return saved.step, epoch, number
-
-
-def set_aside(folder: Path) -> Path | None:
-    """Move the run in a folder to a name beside it, and return that, if there was a run."""
-    if not (folder / "checkpoints").exists() and not (folder / "history.jsonl").exists():
-        return None
-    number = 1
-    while (kept := folder.with_name(f"{folder.name}.{number}")).exists():
-        number += 1
-    kept.mkdir()
-    for path in folder.iterdir():
-        if path.name != _LOCK:
-            path.rename(kept / path.name)
-    log.info("the run that was in %s is kept in %s", folder, kept)
-    return kept
-
-
-_LOCK = ".lock"
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep a second training out of a run's folder."""
-    with open(folder / _LOCK, "a", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"another process trains in {folder}: wait for it, or choose another "
-                "--checkpoint-dir"
-            ) from None
-        yield
-
-
-def _describe_step(step) -> str:
-    if step.is_eager:
-        return "eagerly"
-    compiled = "compiled by XLA for each of them" if step.is_xla else "without XLA"
-    return f"as a graph, traced {step.traces} x for {step.shapes} shapes, {compiled}"
 
 
 def _portable(config: XTTSConfig) -> XTTSConfig:

@@ -28,6 +28,7 @@ class ValidationHook(Hook):
         interval: int,
         listeners: Sequence[Hook],
         mean_mel_loss: float,
+        shown: Sequence[str] = ("stop_loss", "duration_loss"),
     ):
         self.model, self.optimizer, self.evaluate, self.batches = (
             model,
@@ -36,6 +37,7 @@ class ValidationHook(Hook):
             batches,
         )
         self.interval, self.listeners, self.mean_mel_loss = interval, listeners, mean_mel_loss
+        self.shown = shown
         self.scored: dict[int, dict[str, float]] = {}
         self._has_begun = False
 
@@ -65,13 +67,12 @@ class ValidationHook(Hook):
         self.scored[step] = metrics
         log.info(
             "validation after step %d: loss=%.4g, mel_loss=%.4g (predicting the mean mel scores "
-            "%.4g), stop_loss=%.4g, duration_loss=%.4g",
+            "%.4g), %s",
             step,
             metrics["loss"],
             metrics["mel_loss"],
             self.mean_mel_loss,
-            metrics["stop_loss"],
-            metrics["duration_loss"],
+            ", ".join(f"{name}={metrics[name]:.4g}" for name in self.shown),
         )
         for hook in self.listeners:
             hook.record_validation(step, {**metrics, "mean_mel_loss": self.mean_mel_loss})
@@ -93,7 +94,7 @@ def scores(evaluate: CompiledStep, batches: Iterable) -> dict[str, float]:
     sums: dict[str, float] = {}
     total = 0
     for batch in batches:
-        count = int(batch["mel_lengths"].shape[0])
+        count = int(batch["mel"].shape[0])
         for name, value in evaluate.read(evaluate(batch, 0)).items():
             sums[name] = sums.get(name, 0.0) + count * value
         total += count
@@ -109,7 +110,8 @@ def mean_mel_loss(batches: Iterable, most: int = 16) -> float:
 
 def _real_frames(batches: Iterable):
     for batch in batches:
-        mel, lengths = np.asarray(batch["mel"], np.float32), np.asarray(batch["mel_lengths"])
+        mel = np.asarray(batch["mel"], np.float32)
+        lengths = np.asarray(batch.get("mel_lengths", [mel.shape[1]] * len(mel)))
         yield np.concatenate([row[:length] for row, length in zip(mel, lengths, strict=True)])
 
 

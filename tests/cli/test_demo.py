@@ -66,16 +66,23 @@ def stages(monkeypatch):
 
     def speak(args):
         sentences = demo_sentences(args.sentences)
-        return voice(args.language), tuple(
-            make_trial(args, what, sentences[:count])
-            for what, count in (("main voice", args.sentences), ("second voice", demo.CLONED))
-        )
+        return voice(args.language), [
+            make_trial(args, what, sentences[:count], vocoder)
+            for what, count, vocoder in (
+                ("main voice", args.sentences, "istft"),
+                ("main voice, Griffin-Lim", args.sentences, "Griffin-Lim"),
+                ("second voice", demo.CLONED, "istft"),
+            )
+        ]
 
     monkeypatch.setattr(demo, "import_tensorflow", lambda: None)
     stage("make_corpus", lambda args: None)
     stage("prepare", lambda config: None)
     stage("train", lambda config: write_history(config) or "finished")
+    stage("train_vocoder", lambda config: "finished")
     stage("speak", speak)
+    monkeypatch.setattr(demo, "copy", lambda voice, trial: trial.recorded)
+    monkeypatch.setattr(demo, "fetch", lambda name: None)
     monkeypatch.setattr(alignment, "align", aligned)
     monkeypatch.setitem(asr.RECOGNISERS, "en", Recogniser)
     return done
@@ -85,11 +92,11 @@ def voice(language: str) -> SimpleNamespace:
     return SimpleNamespace(tokenizer=Tokenizer.build((language,), "characters"))
 
 
-def make_trial(args, what: str, sentences) -> Trial:
+def make_trial(args, what: str, sentences, vocoder: str) -> Trial:
     wave = np.sin(np.arange(5120) / 9).astype(np.float32) / 2
     waves, mels = [wave] * len(sentences), [np.zeros((20, 80))] * len(sentences)
     demo.write_all(demo.audio_folder(args, what), waves, 22050)
-    return Trial(what, args.language, sentences, waves, mels, waves, AudioSpec())
+    return Trial(what, args.language, sentences, waves, mels, waves, AudioSpec(), vocoder)
 
 
 def aligned(voice, mels, texts, language) -> list[alignment.Alignment]:
@@ -107,11 +114,13 @@ def write_history(config) -> None:
 def test_the_demo_ends_with_its_figures_and_where_they_are(run, stages, tmp_path):
     code, out, err = run("--sentences", 12, "--steps", 20)
     assert (code, err) == (0, "")
-    assert stages == ["make_corpus", "prepare", "train", "speak"]
+    assert stages == ["make_corpus", "prepare", "train", "train_vocoder", "speak"]
     # Twelve sentences of two words, of which those of the second are never heard; 2 of 20 of ten.
     assert "model, main voice                      12  0.083" in out
     assert "model, second voice                    10  0.100" in out
-    assert "recordings through Griffin-Lim" in out
+    assert "model, main voice, Griffin-Lim         12  0.083" in out
+    assert "recordings through istft" in out and "recordings through Griffin-Lim" in out
+    assert "DNSMOS" not in out  # which nobody could fetch
     assert "WER +0.000 above the recordings', hoped for 0.1: as hoped" in out
     assert "skipped sentences: 0\nendless sentences: 0\n" in out
     assert f"report  {tmp_path / 'demo' / 'report' / 'report.html'}" in out
@@ -122,14 +131,14 @@ def test_the_report_tells_it_all_in_a_page_figures_and_a_picture(run, stages, tm
     run("--sentences", 12, "--steps", 20)
     folder = tmp_path / "demo" / "report"
     figures = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    assert [score["sentences"] for score in figures["scores"]] == [12, 12, 12, 10, 10]
-    assert len(figures["clips"]) == 2 * demo.CLIPS
+    assert [score["sentences"] for score in figures["scores"]] == [12] * 5 + [10] * 2
+    assert len(figures["clips"]) == 3 * demo.CLIPS
     assert figures["clips"][0]["heard"] == "sentence a"
     assert {"train, seconds", "speak, seconds", "judge, seconds"} <= figures["measures"].keys()
     assert figures["measures"]["share of training that waited for data"] == 0.25
     assert (folder / "summary.png").stat().st_size > 5000
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.count('src="data:audio/wav;base64,') == 2 * demo.CLIPS
+    assert page.count('src="data:audio/wav;base64,') == 3 * demo.CLIPS
 
 
 def test_a_shorter_run_leaves_no_older_recordings(tmp_path):
@@ -155,11 +164,36 @@ def test_a_training_that_was_interrupted_ends_the_demo(run, stages, monkeypatch)
     assert "speak" not in stages
 
 
+def test_a_vocoder_that_was_interrupted_ends_it_too(run, stages, monkeypatch):
+    monkeypatch.setattr(demo, "train_vocoder", lambda args, config: "SIGINT")
+    code, out, _ = run()
+    assert code == 130 and "stopped by SIGINT" in out
+    assert "speak" not in stages
+
+
+def test_speech_is_rated_in_recordings_that_are_long_enough(run, stages, monkeypatch, tmp_path):
+    from myxtts.evaluation import quality
+
+    rated = []
+
+    class Judge:
+        def score_many(self, recordings):
+            rated.append([len(samples) / rate for samples, rate in recordings])
+            return [quality.QualityScore(4.0, 4.0, 3.25) for _ in recordings]
+
+    monkeypatch.setattr(demo, "fetch", lambda name: tmp_path / name)
+    monkeypatch.setattr(quality.Dnsmos, "open", lambda path: Judge())
+    _, out, _ = run("--sentences", 12)
+    assert out.count(" 3.25\n") == len(rated) == 5
+    assert "DNSMOS, which rates telephony, hints at it" in out
+
+
 @pytest.mark.parametrize(
     "words, complaint",
     [
         (("--speakers", 1), "--speakers must be at least 2, not 1"),
         (("--steps", 0), "--steps must be at least 1, not 0"),
+        (("--vocoder-steps", 0), "--vocoder-steps must be at least 1, not 0"),
         (("--sentences", -3), "--sentences must be at least 1, not -3"),
     ],
 )

@@ -27,7 +27,8 @@ def stages(monkeypatch) -> list[str]:
     monkeypatch.setattr(demo_voices, "make_corpus", note("corpus"))
     monkeypatch.setattr(demo_voices, "prepare", note("prepare"))
     monkeypatch.setattr(demo_voices, "train", note("train", "finished"))
-    found = {"seen": [score("rob", 1.0)], "unseen": [score("f4", 0.5, 0.4), score("iven4", 1.0)]}
+    seen = [score("rob", 1.0), score("m8", 1.0, pitch=float("nan"))]
+    found = {"seen": seen, "unseen": [score("f4", 0.5, 0.4), score("iven4", 1.0)]}
     monkeypatch.setattr(demo_voices, "judge_voices", note("judge", found))
     return called
 
@@ -44,8 +45,10 @@ def test_both_models_are_trained_and_judged_and_all_figures_kept(stages, tmp_pat
     )
     assert "plain, unseen voices: right: 0.750, hoped for 0.6: as hoped" in said
     assert "plain, seen voices: pitch off by 5.0%" in said
+    assert "plain, seen voices: a pitch is heard in 1 of 2" in said
     kept = json.loads((tmp_path / "voices.json").read_text())
     assert [one["name"] for one in kept["style tokens"]["unseen"]] == ["f4", "iven4"]
+    assert [one["pitch_ratio"] for one in kept["plain"]["seen"]] == [1.05, None]
 
 
 def test_an_interrupted_training_ends_it_and_says_how_to_go_on(
@@ -66,11 +69,12 @@ def test_the_models_differ_in_their_style_tokens_alone(tmp_path):
     from argparse import Namespace
 
     args = Namespace(folder=tmp_path, steps=10)
-    plain, styled = (
+    styled, plain = (
         demo_voices.voices_config(args, name, tmp_path / "weights.pt", use_gst)
         for name, use_gst in demo_voices.VARIANTS.items()
     )
     assert plain.model.speaker_encoder == demo_voices.ENCODER and plain.model.is_encoder_frozen
     assert (plain.model.use_gst, styled.model.use_gst) == (False, True)
+    assert styled.model.use_gst == type(styled.model).use_gst  # the default comes first
     assert plain.data == styled.data
     assert plain.training.checkpoint_dir != styled.training.checkpoint_dir

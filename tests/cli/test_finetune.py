@@ -109,7 +109,7 @@ def test_who_counts_epochs_gets_all_of_them():
     ("words", "path"),
     [
         ("--model-size small", "model.model_size"),
-        ("--enable-gst", "model.use_gst"),
+        ("--disable-gst", "model.use_gst"),
         ("--sample-rate 16000", "data.sample_rate"),
         ("--trim-silence", "data.trim_silence"),
         ("--text-units characters", "data.text_units"),

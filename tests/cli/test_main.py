@@ -31,6 +31,7 @@ def test_the_commands_are_these():
         "download ljspeech",
         "prepare",
         "train",
+        "train-vocoder",
         "finetune",
         "synthesize",
         "voices",

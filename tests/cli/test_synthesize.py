@@ -155,7 +155,7 @@ def test_lines_that_cannot_be_spoken_are_named_before_any_is(myxtts, tmp_path, l
         (("--text", "One.", "--style-weights", "nan,1"), "'nan,1' is not a list of numbers"),
         (("--text", "One.", "--style-weights", ""), "'' is not a list of numbers"),
         (("--text", "One.", "--style-weights", "1,2"), "this voice has no style tokens"),
-        (("--text", "One.", "--vocoder-type", "wavenet"), "choose one of griffin_lim"),
+        (("--text", "One.", "--vocoder-type", "wavenet"), "choose one of auto, griffin_lim"),
         (("--text", "One.", "--reference", "absent.wav"), "no reference recording absent.wav"),
         (("--text", "One.", "-o", "a.mp3"), "a.mp3 does not end in .wav"),
         (("--text", "One.", "-o", "-", "--save-mel"), "--save-mel writes beside a wav"),

@@ -380,10 +380,10 @@ def test_embeddings_follow_the_utterances_that_are_chosen(prepared):
 
 def test_an_inventory_counts_what_each_encoder_described(tiny):
     listener = Listener()
-    assert take_inventory(tiny.location, tiny.utterances).voices == ()
+    assert take_inventory(tiny.location, tiny.utterances).derived == ()
     store_embeddings(tiny.utterances[:15], tiny.folder, listener.encoder())
     found = take_inventory(tiny.location, tiny.utterances)
-    ((encoder, voices),) = found.voices
+    ((_, encoder, voices),) = found.derived
     assert (encoder, voices.stored, voices.missing, voices.rejected) == ("fake", 15, 5, 0)
     assert voices.disk_bytes >= 15 * 4 * DIM and found.others == ()
     assert "voices    15 stored, 5 missing, 0 could not be made; 2 shards" in str(found)
@@ -401,7 +401,7 @@ def test_damage_among_the_voices_is_found_and_dropped(tiny, kind):
     report = fix_cache(tiny.location, tiny.utterances, workers=1)
     assert [one.file for one in report.problems] == [problem.file]
     assert verify_cache(tiny.location, tiny.utterances) == []
-    kept = sum(part.stored for _, part in take_inventory(tiny.location, tiny.utterances).voices)
+    kept = sum(part.stored for _, _, part in take_inventory(tiny.location, tiny.utterances).derived)
     assert kept in {"embedding": (19,), "index": (12, 16), "store.json": (0,)}[kind]
     assert_sound(store(tiny, listener), tiny, listener)
     assert len(listener.heard) == 20 + 20 - kept
@@ -412,7 +412,7 @@ def test_a_store_without_its_manifest_hides_nothing_else(tiny):
     folder = embedding_store(tiny.folder, Listener().encoder()).folder
     (folder / "store.json").unlink()
     found = take_inventory(tiny.location, tiny.utterances)
-    assert found.damaged == (folder.name,) and found.voices == ()
+    assert found.damaged == (folder.name,) and found.derived == ()
     assert f"damaged: {folder.name} (`myxtts cache fix` mends them)" in str(found)
 
 

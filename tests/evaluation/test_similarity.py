@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.evaluation.similarity import VoiceTrial, mean_score, median_pitch, score_voices
+from myxtts.evaluation.similarity import (
+    VoiceTrial,
+    mean_score,
+    median_pitch,
+    pitched,
+    score_voices,
+)
 
 SPEC = AudioSpec()
 # A recording is told by its first sample: its angle in the plane, in degrees.
@@ -51,6 +57,21 @@ def test_in_the_mean_a_pitch_too_high_does_not_make_up_for_one_too_low():
     mean = mean_score(score_voices(trials, known, embed, SPEC), "both")
     assert (mean.name, mean.right) == ("both", 1.0)
     assert mean.pitch_ratio == pytest.approx(1.2, rel=0.02)
+
+
+def test_a_hoarse_voice_has_no_pitch_and_does_not_count_in_the_mean():
+    known = {"anna": [recording(ANNA)], "ben": [recording(BEN)]}
+    rate = SPEC.sample_rate
+    noise = np.random.default_rng(0).normal(size=3 * rate).astype(np.float32) / 10
+    noise[:1200] = recording(ANNA, 200.0)[:1200]  # a moment of voice
+    trials = [
+        VoiceTrial(name, [spoken], [recording(at)], [recording(at, 200.0)])
+        for name, at, spoken in (("anna", ANNA, recording(ANNA, 220.0)), ("ben", BEN, noise))
+    ]
+    scores = score_voices(trials, known, embed, SPEC)
+    assert [one.name for one in pitched(scores)] == ["anna"]
+    assert mean_score(scores, "both").pitch_ratio == pytest.approx(1.1, rel=0.01)
+    assert np.isnan(mean_score(scores[1:], "hoarse").pitch_ratio)
 
 
 def test_silence_has_no_pitch():

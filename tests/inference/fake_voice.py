@@ -1,5 +1,6 @@
 """A voice without a trained model: every token is a chord of its own, four frames long."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,7 +52,8 @@ class FakeModel:
 
 def fake_voice(languages=("en", "fa"), model=None, **settings) -> SimpleNamespace:
     return SimpleNamespace(
-        config=XTTSConfig(speaker_embedding_dim=DIM, **settings),
+        folder=Path("run") / "voice",
+        config=XTTSConfig(**{"speaker_embedding_dim": DIM, "use_gst": False, **settings}),
         tokenizer=Tokenizer.build(languages),
         model=model or FakeModel(),
         speakers=("anna", "ben"),

@@ -1,6 +1,7 @@
 """A run that takes seconds: its settings, and ways to start it in a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 # As few layers as there can be: tracing the step takes longer than all of its steps.
 SMALL = {
+    "use_gst": False,
     "text_encoder_dim": 16,
     "text_encoder_conv_layers": 0,
     "text_encoder_layers": 0,
@@ -39,36 +41,38 @@ def run_config(corpus: Path, folder: Path, **settings) -> XTTSConfig:
     return XTTSConfig(data_path=str(corpus), checkpoint_dir=str(folder), **{**SMALL, **settings})
 
 
-# Trains, and sends itself a signal once so many steps of this process are done, or after a while.
+# Trains, and sends itself a signal at a step of this process, or some seconds after its first.
 PROGRAM = """
 import os, sys, threading
 from myxtts.cli.main import main
 from myxtts.training.loop import TrainingLoop
 
-number, after, argv = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+number, seconds, at_step = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 take_step = TrainingLoop._step
 seen = []
 
 def step(self, *args):
     take_step(self, *args)
     seen.append(self.done)
-    if number == 9 and len(seen) == 1:
-        threading.Timer(after, os.kill, (os.getpid(), number)).start()
-    elif number != 9 and len(seen) == int(after):
+    if not at_step and len(seen) == 1:
+        threading.Timer(seconds, os.kill, (os.getpid(), number)).start()
+    elif len(seen) == at_step:
         os.kill(os.getpid(), number)
 
 if number:
     TrainingLoop._step = step
-sys.exit(main(argv))
+sys.exit(main(sys.argv[4:]))
 """
 
 
 def train(
-    *argv, signal_number: int = 0, after: float = 0, verb: str = "train"
+    *argv, signal_number: int = 0, after: float = 0, at_step: int = 0, verb: str = "train"
 ) -> subprocess.CompletedProcess:
     """`myxtts train`, or another verb that trains, in a new process; SIGKILL comes `after` seconds,
-    other signals so many steps, from its first step on."""
-    words = [sys.executable, "-c", PROGRAM, int(signal_number), after, verb, *argv]
+    other signals so many steps, from its first step on, or any of them `at_step`."""
+    if signal_number != signal.SIGKILL:
+        at_step = at_step or int(after)
+    words = [sys.executable, "-c", PROGRAM, int(signal_number), after, at_step, verb, *argv]
     environment = {name: x for name, x in os.environ.items() if not name.startswith("MYXTTS_")}
     return subprocess.run(
         [str(word) for word in words],

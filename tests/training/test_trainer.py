@@ -13,6 +13,7 @@ from myxtts.checkpoints import load_state, load_voice, saved_states
 from myxtts.errors import UserError
 from myxtts.training import trainer as trainer_module
 from myxtts.training.loop import OutOfMemory, TrainingDiverged
+from myxtts.training.runs import alone_in
 from myxtts.training.trainer import XTTSTrainer
 from tests.make_corpus import make_corpus
 from tests.training.runs import final_state, run_config
@@ -186,7 +187,7 @@ def test_a_checkpoint_can_be_named(make_trainer, finished):
 def test_a_second_training_in_the_same_folder_is_refused(make_trainer):
     trainer = make_trainer()
     trainer.folder.mkdir(parents=True)
-    with trainer_module._alone_in(trainer.folder):
+    with alone_in(trainer.folder):
         with pytest.raises(UserError, match="another process trains in .*--checkpoint-dir"):
             trainer.train()
     assert not (trainer.folder / "checkpoints").exists()

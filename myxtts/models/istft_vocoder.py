@@ -1,0 +1,233 @@
+"""A light vocoder for CPUs: a source of pulses and noise, filtered in the frequency domain.
+
+A convolutional trunk at the rate of the frames hears pitch and timbre in a log-mel. A clock turns
+the pitch into a train of pulses, whose phases run on through any vowel, however steady: a network
+that sees some frames alone can only repeat itself with every hop. The trunk tells how pulses and
+noise mix, with which phases, in each band; the mel tells how loud. What an inverse STFT makes of
+that has not quite the mel that was asked for, since neighbouring frames overlap: `projections`
+correct it, with the momentum of the fast Griffin-Lim algorithm.
+"""
+
+import math
+from functools import lru_cache
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from myxtts.audio.mel import hann_window, mel_filterbank, mel_scale
+from myxtts.audio.stft import istft_tf, stft_tf
+from myxtts.config.audio_spec import AudioSpec
+from myxtts.models.layers import serialisable
+
+LOWEST_PITCH, USUAL_PITCH, HIGHEST_PITCH = 50.0, 180.0, 700.0
+MOMENTUM = 0.99
+NOISE_FRAMES = 1024  # after 12 seconds the noise begins again
+_LEVEL, _SPREAD = -5.0, 3.0  # of log-mels, roughly
+_QUIET = 1e-5
+
+
+@serialisable
+class ISTFTVocoder(keras.Model):
+    """Log-mels [batch, frames, n_mels] to waveforms [batch, frames * hop_length].
+
+    Beside the waveform it tells the pitch [batch, frames] that it heard, and the clock [batch,
+    frames] in cycles. With `anchor` and `phase` the clock shows `phase` at frame `anchor` of each;
+    `first_frame` is the place of the first frame in the noise. A given `pitch` [batch, frames] is
+    used where it is above 0.
+    """
+
+    def __init__(
+        self,
+        spec: dict,
+        dim: int = 128,
+        blocks: int = 2,
+        bands: int = 64,
+        projections: int = 4,
+        **kwargs,
+    ):
+        super().__init__(**{**kwargs, "autocast": False, "dtype": "float32"})
+        self.settings = {
+            "spec": spec,
+            "dim": dim,
+            "blocks": blocks,
+            "bands": bands,
+            "projections": projections,
+        }
+        self.spec, self.projections = AudioSpec(**spec), projections
+        layer = {"dtype": "float32"}
+        self.pre = keras.layers.Conv1D(dim, 5, padding="same", name="pre", **layer)
+        self.trunk = [_Block(dim, name=f"block_{n}", **layer) for n in range(blocks)]
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm", **layer)
+        self.pitch_head = keras.layers.Dense(1, name="pitch", **layer)
+        self.mix_head = keras.layers.Dense(3 * bands, name="mix", **layer)
+        bins = self.spec.n_fft // 2 + 1
+        self.gain_head = keras.layers.Dense(bins, kernel_initializer="zeros", name="gain", **layer)
+        self.filters = mel_filterbank(self.spec).T
+        self.shares = _band_shares(self.spec)
+        self.spread = _band_spread(self.spec, bands)
+        self.cycles, self.hop_cycles = _clock_weights(self.spec)
+
+    def build(self, input_shape=None):
+        dim = self.settings["dim"]
+        self.pre.build((None, None, self.spec.n_mels))
+        for block in self.trunk:
+            block.build((None, None, dim))
+        for layer in (self.norm, self.pitch_head, self.mix_head, self.gain_head):
+            layer.build((None, None, dim))
+        self.built = True
+
+    @property
+    def hop(self) -> int:
+        return self.spec.hop_length
+
+    @property
+    def context_frames(self) -> int:
+        """How many frames on each side a sample depends on, apart from clock and noise."""
+        overlap = -(-self.spec.n_fft // self.spec.hop_length) - 1
+        trunk = 2 + self.settings["blocks"] + 1
+        return trunk + overlap * (2 + self.projections)
+
+    def call(self, mel, pitch=None, anchor=None, phase=None, first_frame=None, projections=None):
+        mel = tf.cast(mel, tf.float32)
+        heard, mix, gain = self._listen(mel)
+        used = heard if pitch is None else tf.where(pitch > 0, pitch, heard)
+        pulses, clock = self._pulses(tf.stop_gradient(used), anchor, phase)
+        spectrum = self._filtered(pulses, mix, tf.shape(mel)[1], first_frame)
+        spectrum = self._as_loud(spectrum, mel, gain)
+        count = self.projections if projections is None else projections
+        spectrum = self._projected(spectrum, mel, count)
+        return {"waveform": istft_tf(spectrum, self.spec), "pitch": heard, "clock": clock}
+
+    def _listen(self, mel):
+        """Pitch [batch, frames] in Hz, mixture [batch, frames, 3 * bands], log-gain of bins."""
+        h = self.pre((mel - _LEVEL) / _SPREAD)
+        for block in self.trunk:
+            h = block(h)
+        h = self.norm(h)
+        octaves = 0.5 * self.pitch_head(h)[..., 0]
+        pitch = tf.clip_by_value(USUAL_PITCH * tf.exp(octaves), LOWEST_PITCH, HIGHEST_PITCH)
+        return pitch, self.mix_head(h), self.gain_head(h)
+
+    def _pulses(self, pitch, anchor, phase):
+        """The spectra of a train of pulses of some pitch, and the clock at the frames' starts.
+
+        A pulse is the sum of all harmonics below half the sample rate, in closed form.
+        """
+        before = tf.concat([pitch[:, :1], pitch[:, :-1]], axis=1)
+        behind = tf.concat([pitch[:, 1:], pitch[:, -1:]], axis=1)
+        around = tf.stack([before, pitch, behind], axis=-1)
+        # Cycles add up to thousands: float32 would leave high harmonics out of tune.
+        per_hop = tf.cast(tf.linalg.matvec(around, self.hop_cycles), tf.float64)
+        clock = tf.cumsum(per_hop, axis=1, exclusive=True)
+        if anchor is not None:
+            clock += tf.cast(phase, tf.float64)[:, None] - clock[:, anchor : anchor + 1]
+        clock = tf.cast(tf.math.floormod(clock, 1.0), tf.float32)
+        cycles = clock[..., None] + tf.matmul(around, self.cycles)
+        angle = math.pi * (cycles - tf.floor(cycles))
+        harmonics = tf.floor(0.5 * self.spec.sample_rate / pitch)[..., None]
+        below = tf.sin(angle)
+        is_safe = tf.abs(below) > 1e-4
+        ratio = tf.sin((2.0 * harmonics + 1.0) * angle) / tf.where(is_safe, 2.0 * below, 1.0)
+        pulses = tf.where(is_safe, ratio, harmonics + 0.5) - 0.5
+        pulses *= tf.math.rsqrt(0.5 * harmonics)  # as loud as the noise
+        samples = tf.reshape(pulses, [tf.shape(pitch)[0], -1])
+        return stft_tf(samples, self.spec, "CONSTANT"), clock
+
+    def _filtered(self, pulses, mix, frames, first_frame):
+        """Pulses under a complex filter, and noise under a real one."""
+        real, imaginary, noise_gain = (
+            tf.matmul(part, self.spread) for part in tf.split(mix, 3, axis=-1)
+        )
+        at = tf.range(frames)
+        at = at if first_frame is None else at + first_frame
+        noise = tf.gather(_noise_spectra(self.spec), tf.math.floormod(at, NOISE_FRAMES))[None]
+        return tf.complex(1.0 + real, imaginary) * pulses + _scaled(
+            noise, tf.nn.softplus(noise_gain)
+        )
+
+    def _as_loud(self, spectrum, mel, log_gain=None):
+        """Each bin times what its bands lack of the mel."""
+        heard = tf.matmul(tf.abs(spectrum), self.filters)
+        gain = tf.matmul(tf.exp(mel) / tf.maximum(heard, _QUIET), self.shares)
+        return _scaled(spectrum, gain if log_gain is None else gain * tf.exp(log_gain))
+
+    def _projected(self, spectrum, mel, count):
+        before = None
+        for _ in range(count):
+            now = stft_tf(istft_tf(spectrum, self.spec), self.spec)
+            pushed = now if before is None else now + MOMENTUM * (now - before)
+            spectrum, before = self._as_loud(pushed, mel), now
+        return spectrum
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}
+
+
+@serialisable
+class _Block(keras.layers.Layer):
+    """A residual block: normalise, look at the neighbours, widen and narrow."""
+
+    def __init__(self, dim: int, **kwargs):
+        super().__init__(**kwargs)
+        self.dim = dim
+        layer = {"dtype": "float32"}
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm", **layer)
+        self.widen = keras.layers.Conv1D(2 * dim, 3, padding="same", name="widen", **layer)
+        self.narrow = keras.layers.Dense(dim, name="narrow", **layer)
+
+    def build(self, shape):
+        self.norm.build(shape)
+        self.widen.build(shape)
+        self.narrow.build((*shape[:-1], 2 * self.dim))
+
+    def call(self, x):
+        return x + self.narrow(tf.nn.gelu(self.widen(self.norm(x)), approximate=True))
+
+    def get_config(self):
+        return {**super().get_config(), "dim": self.dim}
+
+
+def _scaled(spectrum, gain):
+    return spectrum * tf.complex(gain, tf.zeros_like(gain))
+
+
+def _clock_weights(spec: AudioSpec) -> tuple[np.ndarray, np.ndarray]:
+    """Cycles of a hop's samples [3, hop] and of a whole hop [3], per Hz before, in and behind it.
+
+    The pitch of a frame is that in the middle of its hop, and runs straight in between.
+    """
+    at = (np.arange(spec.hop_length) + 0.5) / spec.hop_length
+    before, behind = np.maximum(0.5 - at, 0.0), np.maximum(at - 0.5, 0.0)
+    weights = np.stack([before, 1.0 - before - behind, behind]) / spec.sample_rate
+    middles = np.cumsum(weights, axis=1) - 0.5 * weights
+    return middles.astype(np.float32), weights.sum(axis=1).astype(np.float32)
+
+
+def _band_shares(spec: AudioSpec) -> np.ndarray:
+    """How much each band [n_mels, bins] has to say in a bin; outside of all, the nearest one."""
+    filters = mel_filterbank(spec)
+    used = np.flatnonzero(filters.any(axis=0))
+    shares = filters / np.maximum(filters.sum(axis=0), 1e-12)
+    shares[0, : used[0]] = 1.0
+    shares[-1, used[-1] + 1 :] = 1.0
+    return shares.astype(np.float32)
+
+
+def _band_spread(spec: AudioSpec, bands: int) -> np.ndarray:
+    """Straight lines [bands, bins] between the values of bands, evenly spaced in mel."""
+    bins = mel_scale(np.arange(spec.n_fft // 2 + 1) * (spec.sample_rate / spec.n_fft))
+    centres = np.linspace(bins[0], bins[-1], bands)
+    step = centres[1] - centres[0]
+    near = np.maximum(0.0, 1.0 - np.abs(bins[None] - centres[:, None]) / step)
+    return near.astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def _noise_spectra(spec: AudioSpec) -> np.ndarray:
+    """Spectra [NOISE_FRAMES, bins] of white noise that goes round."""
+    samples = np.random.default_rng(0).normal(size=NOISE_FRAMES * spec.hop_length)
+    around = np.concatenate([samples, samples[: spec.n_fft]])
+    frames = np.lib.stride_tricks.sliding_window_view(around, spec.n_fft)[:: spec.hop_length]
+    windowed = frames[:NOISE_FRAMES] * hann_window(spec)
+    return np.fft.rfft(windowed, axis=1).astype(np.complex64)

@@ -1,0 +1,73 @@
+"""A run's folder: who may train in it, what it goes on from, and what happens to an older run."""
+
+import fcntl
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from myxtts.checkpoints import latest_state, load_state
+from myxtts.checkpoints.states import SavedState
+from myxtts.errors import UserError
+from myxtts.training.steps import CompiledStep
+
+log = logging.getLogger(__name__)
+
+
+def state_to_resume(folder: Path, resume: bool | Path | str | None) -> SavedState | None:
+    """The checkpoint to go on from, if any; an old run is set aside where one starts over.
+
+    `resume` is as `XTTSTrainer` takes it.
+    """
+    if isinstance(resume, (str, Path)):
+        return load_state(resume)
+    if resume is False:
+        set_aside(folder)
+        return None
+    saved = latest_state(folder / "checkpoints")
+    if saved is None and resume:
+        raise UserError(
+            f"there is nothing to resume in {folder}: leave --resume out to start there, "
+            "or name the folder of an earlier run with --checkpoint-dir"
+        )
+    return saved
+
+
+def set_aside(folder: Path) -> Path | None:
+    """Move the run in a folder to a name beside it, and return that, if there was a run."""
+    if not (folder / "checkpoints").exists() and not (folder / "history.jsonl").exists():
+        return None
+    number = 1
+    while (kept := folder.with_name(f"{folder.name}.{number}")).exists():
+        number += 1
+    kept.mkdir()
+    for path in folder.iterdir():
+        if path.name != _LOCK:
+            path.rename(kept / path.name)
+    log.info("the run that was in %s is kept in %s", folder, kept)
+    return kept
+
+
+_LOCK = ".lock"
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep a second training out of a run's folder."""
+    with open(folder / _LOCK, "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another process trains in {folder}: wait for it, or choose another "
+                "--checkpoint-dir"
+            ) from None
+        yield
+
+
+def describe_step(step: CompiledStep) -> str:
+    """How TensorFlow really ran a step."""
+    if step.is_eager:
+        return "eagerly"
+    compiled = "compiled by XLA for each of them" if step.is_xla else "without XLA"
+    return f"as a graph, traced {step.traces} x for {step.shapes} shapes, {compiled}"

@@ -1,0 +1,62 @@
+"""Two stages, one after the other: first the voice, then the vocoder that speaks its mels."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+from myxtts.checkpoints import load_voice
+from myxtts.config.config import XTTSConfig
+from myxtts.data.vocoder_data import check_predictable
+from myxtts.training.trainer import XTTSTrainer
+from myxtts.training.vocoder_trainer import VocoderTrainer
+
+log = logging.getLogger(__name__)
+
+STAGE2 = "stage2"
+
+
+class TwoStageTrainer:
+    """Trains a voice in a folder, and its vocoder in `stage2` below it.
+
+    Either stage goes on from where it was; a stage that is finished takes no step again. `resume`
+    is as `XTTSTrainer` takes it; a checkpoint's path names one of the first stage.
+    """
+
+    def __init__(self, config: XTTSConfig, resume: bool | Path | str | None = None):
+        self.config, self.resume = config, resume
+        self.folder = Path(config.training.checkpoint_dir).expanduser()
+        self.first = XTTSTrainer(stage1_config(config), resume=resume)
+        self.second: VocoderTrainer | None = None
+
+    def prepare_datasets(self, progress=None):
+        """Open the corpus for both stages."""
+        # What the vocoder cannot be trained from is found before the voice is trained.
+        if self.config.training.stage2_on_predicted_mels:
+            check_predictable(self.config.data.preprocessing_mode)
+        # A run that starts over sets its second stage aside with the first.
+        self.second = VocoderTrainer(self.config, self.folder / STAGE2)
+        self._progress = progress
+        return self.first.prepare_datasets(progress)
+
+    def train(self, train_dataset=None, val_dataset=None) -> str:
+        """Train both to the end, and say why it ended."""
+        if self.second is None:
+            self.prepare_datasets()
+        reason = self.first.train(train_dataset, val_dataset)
+        if reason.startswith("SIG"):
+            return reason
+        log.info("the second stage: %s", self.second.kind)
+        if self.config.training.stage2_on_predicted_mels:
+            self.second.voice = load_voice(self.folder)
+        self.second.prepare_datasets(self._progress, self.first.data)
+        return self.second.train()
+
+
+def stage1_config(config: XTTSConfig) -> XTTSConfig:
+    """The settings of the first stage: its own epochs and learning rate, where they are given."""
+    training = config.training
+    epochs = training.stage1_epochs or training.epochs
+    rate = training.stage1_learning_rate or training.learning_rate
+    least = min(training.min_learning_rate, rate)
+    changed = replace(training, epochs=epochs, learning_rate=rate, min_learning_rate=least)
+    return XTTSConfig(data=config.data, model=config.model, training=changed)
