@@ -103,7 +103,10 @@ class PieceSource:
         return float(np.log(self.settings.spec.floor))
 
     def batches(self, plan: PiecePlan, workers: int, ahead: int) -> Iterator[Batch]:
-        """Batches of NumPy arrays; recordings are decoded by threads, some batches ahead."""
+        """Batches of NumPy arrays; recordings are decoded by threads, some batches ahead.
+
+        A batch of which no recording can be read has nothing but an empty index.
+        """
         wanted = not self.is_stored
         jobs = worked_ahead(plan, self._read, lambda position: wanted, workers, ahead)
         for number, found in jobs:
@@ -114,7 +117,8 @@ class PieceSource:
                 for position, start in zip(positions, starts, strict=True)
             ]
             kept = [n for n, row in enumerate(rows) if row is not None]
-            if not kept:
+            if not kept:  # it keeps its place
+                yield {"index": np.zeros(0, np.int64)}
                 continue
             batch = {name: np.stack([rows[n][name] for n in kept]) for name in COLUMNS}
             waveform = batch.pop("wave")

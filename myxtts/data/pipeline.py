@@ -145,7 +145,14 @@ class PieceBatches:
         return len(self.plan)
 
     def __iter__(self) -> Iterator[TensorBatch]:
-        return iter(self.make())
+        for _, batch in self.numbered():
+            yield batch
+
+    def numbered(self) -> Iterator[tuple[int, TensorBatch]]:
+        """The batches with their rows in the plan; a row of which nothing is left is skipped."""
+        for number, batch in enumerate(self.make()):
+            if batch["index"].shape[0]:
+                yield number, batch
 
 
 def native_pieces(source: PieceSource, plan: PiecePlan, options: ReaderOptions) -> tf.data.Dataset:

@@ -41,7 +41,6 @@ class VocoderData:
         open_part = partial(open_pieces, data=self.config, progress=progress, predictor=predictor)
         self.train = open_part(data.train)
         self.val = open_part(data.val) if data.val is not None else None
-        self.spec = self.config.audio_spec
 
     def plan(self, epoch: int) -> PiecePlan:
         return plan_pieces(self.train.lengths, self.frames, self.batch_size, self.seed, epoch)
@@ -67,8 +66,8 @@ class VocoderData:
     def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
         while True:
             number = None
-            for number, batch in enumerate(self.train_batches(epoch, start), start):
-                yield epoch, number, batch
+            for number, batch in self.train_batches(epoch, start).numbered():
+                yield epoch, start + number, batch
             if number is None and start == 0:
                 raise CorpusError("none of the corpus's recordings can be used any more")
             epoch, start = epoch + 1, 0

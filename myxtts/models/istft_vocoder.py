@@ -124,7 +124,7 @@ class ISTFTVocoder(keras.Model):
             clock += tf.cast(phase, tf.float64)[:, None] - clock[:, anchor : anchor + 1]
         clock = tf.cast(tf.math.floormod(clock, 1.0), tf.float32)
         cycles = clock[..., None] + tf.matmul(around, self.cycles)
-        angle = math.pi * (cycles - tf.floor(cycles))
+        angle = math.pi * (cycles - tf.round(cycles))
         harmonics = tf.floor(0.5 * self.spec.sample_rate / pitch)[..., None]
         below = tf.sin(angle)
         is_safe = tf.abs(below) > 1e-4

@@ -239,8 +239,13 @@ def test_a_recording_that_is_gone_leaves_its_batch_one_smaller(recorded, caplog)
     assert len(recorded.utterance(2)["wave"]) == 22
 
 
-def test_a_batch_of_which_nothing_is_left_does_not_come(recorded):
+def test_a_batch_of_which_nothing_is_left_keeps_its_place_and_is_skipped(recorded):
     recorded.recordings[1].audio.unlink()
     chosen = plan_middles(recorded.lengths, 16, 1)
     found = [batch["index"].tolist() for batch in recorded.batches(chosen, 1, 0)]
-    assert found == [[0], [2]]
+    assert found == [[0], [], [2]]
+    batches = piece_batches(recorded, chosen, ReaderOptions(native=False, overlap=False))
+    assert [(n, one["index"].numpy().tolist()) for n, one in batches.numbered()] == [
+        (0, [0]),
+        (2, [2]),
+    ]

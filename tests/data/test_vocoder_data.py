@@ -99,7 +99,9 @@ def test_a_batch_is_what_its_recordings_hold(stored_path):
             inside = samples[first * 256 : (first + count) * 256]
             np.testing.assert_array_equal(batch["waveform"][row, : count * 256], inside)
             assert not batch["waveform"][row, count * 256 :].any()
-            mel = log_mel(samples / np.float32(32768), pieces.spec)[first : first + count]
+            mel = log_mel(samples / np.float32(32768), pieces.train.settings.spec)[
+                first : first + count
+            ]
             np.testing.assert_allclose(batch["mel"][row, :count], mel, atol=2e-2)
             assert np.all(batch["mel"][row, count:] == np.float16(np.log(1e-5)))
 
