@@ -221,10 +221,11 @@ def print_outcome(
             verdict = "as hoped" if value >= hoped else "LESS than hoped"
             print(f"{variant}, {what}: {value:.3f}, hoped for {hoped}: {verdict}")
         off = seen.pitch_ratio - 1.0
-        verdict = "as hoped" if off <= 0.1 else "MORE than hoped"
-        heard = f"{len(pitched(parts['seen']))} of {len(parts['seen'])}"
+        heard = len(pitched(parts["seen"]))
+        verdict = "MORE than hoped" if not off <= 0.1 else "as hoped"
+        if heard < len(parts["seen"]):
+            verdict += f", but a pitch is heard in {heard} of {len(parts['seen'])} only"
         print(f"{variant}, seen voices: pitch off by {off:.1%}, hoped for 10 %: {verdict}")
-        print(f"{variant}, seen voices: a pitch is heard in {heard}, the others are hoarse")
     print()
     print(f"audio   {args.folder / 'audio'}")
     print(f"figures {args.folder / 'voices.json'}")
