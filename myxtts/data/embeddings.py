@@ -106,12 +106,7 @@ def store_embeddings(
     An utterance without a voice has the row -1 and is among the rejections.
     """
     store = embedding_store(folder, encoder)
-    try:
-        store.create()
-    except OSError as error:
-        raise CacheError(unwritable_message(folder, error)) from error
-    if verify:
-        drop_damage(store)
+    make_ready(store, verify)
     # In this process: an encoder computes on all cores, or on a GPU, by itself.
     fill(_EmbeddingWork(store, encoder), utterances, Workers(1), False, PrepareReport(), progress)
     view = StoreView(store)
@@ -139,6 +134,16 @@ def compute_embeddings(
         if progress:
             progress(number + 1, len(utterances), 0.0)
     return Embeddings(array, places), rejections
+
+
+def make_ready(store: Store, verify: bool = True) -> None:
+    """Make a store that can be written, without what is damaged in it."""
+    try:
+        store.create()
+    except OSError as error:
+        raise CacheError(unwritable_message(store.folder.parent, error)) from error
+    if verify:
+        drop_damage(store)
 
 
 def drop_damage(store: Store) -> None:

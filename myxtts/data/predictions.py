@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from myxtts.data.cache import ColumnData, StoreView
-from myxtts.data.embeddings import drop_damage
+from myxtts.data.embeddings import make_ready
 from myxtts.data.inventory import PREDICTED
 from myxtts.data.pieces import PieceSource
 from myxtts.data.prepare import (
@@ -51,8 +51,7 @@ def with_predictions(
     }
     folder = split.location.folder / f"{PREDICTED}{fingerprint((column,), said)}"
     store = Store(folder, (column,), said)
-    store.create()
-    drop_damage(store)
+    make_ready(store)
     at = {name: position for position, name in enumerate(split.cache.ids)}
     positions = np.array([at[name] for name in source.ids])
     utterances = [split.utterances[position] for position in positions]

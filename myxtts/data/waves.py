@@ -8,8 +8,7 @@ import numpy as np
 from myxtts.audio.io import AudioError
 from myxtts.audio.mel import num_frames
 from myxtts.data.cache import ColumnData, StoreView
-from myxtts.data.disk import unwritable_message
-from myxtts.data.embeddings import drop_damage
+from myxtts.data.embeddings import make_ready
 from myxtts.data.features import FeatureSettings, load_samples
 from myxtts.data.inventory import WAVES
 from myxtts.data.prepare import (
@@ -25,7 +24,7 @@ from myxtts.data.prepare import (
     rejections_of,
     source_signature,
 )
-from myxtts.data.store import CacheError, Column, Row, Store, fingerprint
+from myxtts.data.store import Column, Row, Store, fingerprint
 from myxtts.data.utterance import Rejection, Utterance
 from myxtts.data.workers import Workers
 
@@ -70,12 +69,7 @@ def store_waves(
     An utterance that could not be stored begins at -1 and is among the rejections.
     """
     store = wave_store(folder, settings)
-    try:
-        store.create()
-    except OSError as error:
-        raise CacheError(unwritable_message(folder, error)) from error
-    if verify:
-        drop_damage(store)
+    make_ready(store, verify)
     with Workers(workers) as pool:
         fill(_WaveWork(store, settings), utterances, pool, False, PrepareReport(), progress)
     view = StoreView(store)
