@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Protocol
 
 import numpy as np
 import soxr
@@ -18,10 +19,33 @@ from myxtts.text.cleaners import normalise
 
 Recording = tuple[np.ndarray, int]  # samples and their rate
 Progress = Callable[[int, int], None]
+WHISPER_FOLDER = "MYXTTS_WHISPER_DIR"  # the variable of the environment that names it
+# What faster-whisper would otherwise look for on the network, or fail without.
+_WHISPER_FILES = ("model.bin", "config.json", "tokenizer.json", "vocabulary.*")
 
 
-def recogniser_for(language: str) -> "Moonshine | None":
-    """Return a recogniser of a language, or None where there is none."""
+class Recogniser(Protocol):
+    """Hears words in speech."""
+
+    name: str
+
+    def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
+        """Return what is heard in samples [-1, 1] of one sentence or a few."""
+
+    def transcribe_many(
+        self, recordings: Sequence[Recording], progress: Progress | None = None
+    ) -> list[str]:
+        """Transcribe recordings, each as if it were the only one."""
+
+
+def recogniser_for(language: str, model: str | os.PathLike | None = None) -> "Recogniser | None":
+    """Return a recogniser of a language, or None where there is none.
+
+    A folder with a Whisper model, given or named by MYXTTS_WHISPER_DIR, goes before all others.
+    """
+    folder = model or os.environ.get(WHISPER_FOLDER)
+    if folder:
+        return Whisper(folder, language)
     build = RECOGNISERS.get(language)
     return build() if build else None
 
@@ -38,11 +62,9 @@ class Moonshine:
 
     def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
         """Return what is heard in samples [-1, 1] of one sentence or a few."""
-        samples = np.asarray(samples, np.float32)
-        # The recogniser would hear "you" in silence.
-        if not len(samples) or np.abs(samples).max() < SILENCE_PEAK:
+        samples = _audible(samples, sample_rate, self.sample_rate)
+        if not len(samples):
             return ""
-        samples = soxr.resample(samples, sample_rate, self.sample_rate)
         transcriber = self._idle.get()  # no two calls may share one: they overwrite each other
         try:
             heard = transcriber.transcribe_without_streaming(samples.tolist(), self.sample_rate)
@@ -66,12 +88,54 @@ class Moonshine:
         return heard
 
 
+class Whisper:
+    """A Whisper model in a local folder, as CTranslate2 stores it, run by faster-whisper."""
+
+    sample_rate = 16000
+
+    def __init__(self, folder: str | os.PathLike, language: str):
+        folder = Path(folder).expanduser()
+        self.name = f"whisper {folder.resolve().name}"
+        self._model = _open_whisper(folder)
+        self._language = language.split("-")[0]  # it knows Chinese as zh
+        if self._language not in self._model.supported_languages:
+            known = ", ".join(self._model.supported_languages)
+            raise UserError(
+                f"the Whisper model in {folder} does not know the language {language!r}, only "
+                f"{known}: give the folder of one that does"
+            )
+
+    def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
+        """Return what is heard in samples [-1, 1]."""
+        samples = _audible(samples, sample_rate, self.sample_rate)
+        if not len(samples):
+            return ""
+        segments, _ = self._model.transcribe(
+            samples,
+            language=self._language,
+            temperature=0.0,  # others draw words at random where it is unsure
+            condition_on_previous_text=False,
+        )
+        return " ".join(segment.text.strip() for segment in segments)
+
+    def transcribe_many(
+        self, recordings: Sequence[Recording], progress: Progress | None = None
+    ) -> list[str]:
+        """Transcribe recordings one after the other: each has all cores, or the accelerator."""
+        heard = []
+        for recording in recordings:
+            heard.append(self.transcribe(*recording))
+            if progress:
+                progress(len(heard), len(recordings))
+        return heard
+
+
 RECOGNISERS = {"en": Moonshine}
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceErrors:
-    """A sentence as both sides were compared, and how many of its words are wrong."""
+    """A sentence as both sides were compared, and how much of it is wrong."""
 
     said: str
     heard: str
@@ -79,9 +143,12 @@ class SentenceErrors:
     substitutions: int
     deletions: int
     insertions: int
+    characters: int
+    character_errors: int
 
     @property
     def errors(self) -> int:
+        """How many words are wrong."""
         return self.substitutions + self.deletions + self.insertions
 
 
@@ -101,6 +168,16 @@ class ErrorRates:
     def errors(self) -> int:
         return self.substitutions + self.deletions + self.insertions
 
+    @property
+    def word_counts(self) -> np.ndarray:
+        """Of each sentence [sentences, 2], how many words are wrong and how many there are."""
+        return np.array([(one.errors, one.words) for one in self.sentences])
+
+    @property
+    def character_counts(self) -> np.ndarray:
+        """Of each sentence [sentences, 2], how many characters are wrong and how many there are."""
+        return np.array([(one.character_errors, one.characters) for one in self.sentences])
+
 
 def error_rates(
     references: Sequence[str], hypotheses: Sequence[str], language: str = "en"
@@ -116,14 +193,16 @@ def error_rates(
         raise UserError(f"error rates need references with words in them: {which}")
     jiwer = _import_jiwer()
     result = jiwer.process_words(said, heard)
+    characters = jiwer.process_characters(said, heard)
+    alignments = zip(result.alignments, characters.alignments, strict=True)
     return ErrorRates(
         wer=result.wer,
-        cer=jiwer.process_characters(said, heard).cer,
+        cer=characters.cer,
         words=sum(map(len, result.references)),
         substitutions=result.substitutions,
         deletions=result.deletions,
         insertions=result.insertions,
-        sentences=tuple(map(_sentence_errors, said, heard, result.alignments)),
+        sentences=tuple(map(_sentence_errors, said, heard, alignments)),
     )
 
 
@@ -137,16 +216,38 @@ def plain_words(text: str, language: str) -> str:
     return " ".join("".join(kept).split())
 
 
-def _sentence_errors(said: str, heard: str, alignment: Sequence) -> SentenceErrors:
-    counts = {"equal": 0, "substitute": 0, "delete": 0, "insert": 0}
-    for chunk in alignment:
-        said_words = chunk.ref_end_idx - chunk.ref_start_idx
-        heard_words = chunk.hyp_end_idx - chunk.hyp_start_idx
-        counts[chunk.type] += max(said_words, heard_words)
-    words = len(said.split())
+def _sentence_errors(
+    said: str, heard: str, alignments: tuple[Sequence, Sequence]
+) -> SentenceErrors:
+    words, characters = map(_count_errors, alignments)
     return SentenceErrors(
-        said, heard, words, counts["substitute"], counts["delete"], counts["insert"]
+        said,
+        heard,
+        words=len(said.split()),
+        substitutions=words["substitute"],
+        deletions=words["delete"],
+        insertions=words["insert"],
+        characters=len(said),
+        character_errors=sum(characters.values()),
     )
+
+
+def _count_errors(alignment: Sequence) -> dict[str, int]:
+    counts = {"substitute": 0, "delete": 0, "insert": 0}
+    for chunk in alignment:
+        said = chunk.ref_end_idx - chunk.ref_start_idx
+        heard = chunk.hyp_end_idx - chunk.hyp_start_idx
+        if chunk.type != "equal":
+            counts[chunk.type] += max(said, heard)
+    return counts
+
+
+def _audible(samples: np.ndarray, rate: int, to_rate: int) -> np.ndarray:
+    """The samples at another rate; none of silence, in which a recogniser would hear "you"."""
+    samples = np.asarray(samples, np.float32)
+    if not len(samples) or np.abs(samples).max() < SILENCE_PEAK:
+        return samples[:0]
+    return soxr.resample(samples, rate, to_rate)
 
 
 def _open_moonshine():
@@ -165,6 +266,26 @@ def _open_moonshine():
     # Looking for voice activity carries over from one recording to the next, so that the texts
     # depended on the order; recordings of sentences need no cutting, and err less without it.
     return Transcriber(str(model), ModelArch.TINY, options={"vad_threshold": "0.0"})
+
+
+def _open_whisper(folder: Path):
+    absent = [name for name in _WHISPER_FILES if not any(folder.glob(name))]
+    if absent:
+        raise UserError(
+            f"{folder} is no folder with a Whisper model as faster-whisper reads it: there is no "
+            f"{absent[0]} in it; download one, or convert one with ct2-transformers-converter"
+        )
+    try:
+        from faster_whisper import WhisperModel
+    except ImportError as error:
+        raise UserError(
+            f"faster-whisper, which runs Whisper, cannot be imported ({error}); install it with "
+            "pip install faster-whisper"
+        ) from error
+    try:
+        return WhisperModel(str(folder), cpu_threads=available_cores(), local_files_only=True)
+    except Exception as error:  # its tokenizers raise nothing narrower of a broken file
+        raise UserError(f"the Whisper model in {folder} cannot be opened: {error}") from error
 
 
 def _import_jiwer():

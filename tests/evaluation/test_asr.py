@@ -1,4 +1,5 @@
 import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,7 +7,8 @@ import pytest
 from myxtts.audio.io import read_audio
 from myxtts.data.corpus import read_corpus
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import Moonshine, error_rates, plain_words, recogniser_for
+from myxtts.evaluation.asr import Moonshine, Whisper, error_rates, plain_words, recogniser_for
+from myxtts.evaluation.confidence import interval, ratio_of_sums
 from tests.shared_data import shared
 
 pytest.importorskip("jiwer")
@@ -25,6 +27,15 @@ def test_errors_are_counted_by_kind_and_by_sentence():
 def test_characters_are_counted_with_the_spaces_between_words():
     # "ab cd" has five characters; "ab ce" has one of them wrong.
     assert error_rates(["Ab cd!"], ["ab ce"]).cer == pytest.approx(1 / 5)
+
+
+def test_both_rates_are_sums_over_sentences():
+    rates = error_rates(["Ab cd!", "efg", "h"], ["ab ce x", "efg", ""])
+    # One word wrong and one too many of two; "d" for "e" and " x" too many of five characters.
+    assert rates.word_counts.tolist() == [[2, 2], [0, 1], [1, 1]]
+    assert rates.character_counts.tolist() == [[3, 5], [0, 3], [1, 1]]
+    assert interval(rates.word_counts, ratio_of_sums).value == pytest.approx(rates.wer)
+    assert interval(rates.character_counts, ratio_of_sums).value == pytest.approx(rates.cer)
 
 
 def test_hearing_nothing_is_a_deletion_of_every_word():
@@ -68,8 +79,113 @@ def test_references_must_say_something():
         error_rates(["yes"], ["yes", "no"])
 
 
-def test_a_language_without_a_recogniser_has_none():
+def test_a_language_without_a_recogniser_has_none(monkeypatch):
+    monkeypatch.delenv("MYXTTS_WHISPER_DIR", raising=False)
     assert recogniser_for("fa") is None
+
+
+class WhisperModel:
+    """Stands in for that of faster-whisper 1.2.1, with its arguments."""
+
+    supported_languages = ("en", "fa", "zh")
+    opened = None
+
+    def __init__(
+        self,
+        model_size_or_path,
+        device="auto",
+        device_index=0,
+        compute_type="default",
+        cpu_threads=0,
+        num_workers=1,
+        download_root=None,
+        local_files_only=False,
+        files=None,
+        revision=None,
+        use_auth_token=None,
+    ):
+        with open(f"{model_size_or_path}/model.bin") as file:
+            if file.read() == "broken":
+                raise RuntimeError("File model.bin is incomplete")
+        assert local_files_only
+        self.asked = []
+        WhisperModel.opened = self
+
+    def transcribe(
+        self,
+        audio,
+        language=None,
+        task="transcribe",
+        log_progress=False,
+        beam_size=5,
+        temperature=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+        condition_on_previous_text=True,
+    ):
+        assert (audio.dtype, temperature) == (np.float32, 0.0)
+        assert not condition_on_previous_text
+        self.asked.append((len(audio), language))
+        segments = (SimpleNamespace(text=text) for text in (" One two,", " three."))
+        return segments, SimpleNamespace(language=language)
+
+
+@pytest.fixture
+def whisper_folder(tmp_path, monkeypatch):
+    module = ModuleType("faster_whisper")
+    module.WhisperModel = WhisperModel
+    monkeypatch.setitem(sys.modules, "faster_whisper", module)
+    monkeypatch.delenv("MYXTTS_WHISPER_DIR", raising=False)
+    folder = tmp_path / "base"
+    folder.mkdir()
+    for name in ("model.bin", "config.json", "tokenizer.json", "vocabulary.txt"):
+        (folder / name).write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("language, asked", [("fa", "fa"), ("en", "en"), ("zh-cn", "zh")])
+def test_a_whisper_model_hears_any_language_at_its_own_rate(whisper_folder, language, asked):
+    whisper = recogniser_for(language, whisper_folder)
+    assert whisper.name == "whisper base"
+    done, speech = [], (np.full(11025, 0.5), 22050)
+    heard = whisper.transcribe_many([speech, (np.zeros(9), 8000)], lambda *n: done.append(n))
+    assert heard == ["One two, three.", ""]
+    assert done == [(1, 2), (2, 2)]
+    assert WhisperModel.opened.asked == [(8000, asked)]  # silence is not asked about
+    assert error_rates(["1 2 3"], heard[:1]).wer == 0.0
+
+
+def test_the_environment_can_name_the_model_and_an_argument_goes_before_it(
+    whisper_folder, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("MYXTTS_WHISPER_DIR", str(tmp_path / "nowhere"))
+    assert isinstance(recogniser_for("en", whisper_folder), Whisper)
+    with pytest.raises(UserError, match="nowhere"):
+        recogniser_for("en")
+    monkeypatch.setenv("MYXTTS_WHISPER_DIR", str(whisper_folder))
+    assert isinstance(recogniser_for("en"), Whisper)
+    monkeypatch.setenv("MYXTTS_WHISPER_DIR", "")
+    assert recogniser_for("fa") is None
+
+
+@pytest.mark.parametrize("name", ["model.bin", "config.json", "tokenizer.json", "vocabulary.txt"])
+def test_a_folder_without_all_of_a_model_is_refused(whisper_folder, name):
+    (whisper_folder / name).unlink()
+    absent = name.replace("txt", r"\*")
+    with pytest.raises(UserError, match=f"base is no folder with a Whisper model.* no {absent}"):
+        Whisper(whisper_folder, "en")
+
+
+def test_a_model_that_is_broken_or_does_not_know_the_language_is_refused(whisper_folder):
+    with pytest.raises(UserError, match="does not know the language 'de', only en, fa, zh"):
+        Whisper(whisper_folder, "de")
+    (whisper_folder / "model.bin").write_text("broken")
+    with pytest.raises(UserError, match="cannot be opened: File model.bin is incomplete"):
+        Whisper(whisper_folder, "en")
+
+
+def test_missing_faster_whisper_is_named(whisper_folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faster_whisper", None)  # importing it now fails
+    with pytest.raises(UserError, match="pip install faster-whisper"):
+        Whisper(whisper_folder, "en")
 
 
 @pytest.mark.parametrize("package", ["moonshine_voice", "jiwer"])
@@ -100,3 +216,25 @@ def test_a_recorded_sentence_is_understood_whatever_came_before(moonshine):
     assert done == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert error_rates([one.text for one in utterances], heard).wer < 0.15
     assert [moonshine.transcribe(*one) for one in reversed(recordings)] == heard[::-1]
+
+
+def test_a_recogniser_understands_neither_noise_nor_a_drone_nor_words_in_another_order(moonshine):
+    (utterance,) = read_corpus(shared("kathleen_en")).utterances[9:10]
+    natural = read_audio(utterance.audio, 22050)
+    parts = np.array_split(natural, 6)
+    phase = 2 * np.pi * 150 * np.arange(len(natural)) / 22050
+    heard = moonshine.transcribe_many(
+        [
+            (one, 22050)
+            for one in (
+                natural,
+                np.concatenate([parts[number] for number in (3, 0, 5, 1, 4, 2)]),
+                0.1 * np.random.default_rng(0).standard_normal(len(natural)),
+                0.1 * sum(np.sin(harmonic * phase) / harmonic for harmonic in range(1, 20)),
+            )
+        ]
+    )
+    rates = [error_rates([utterance.text], [text]) for text in heard]
+    assert rates[0].wer < 0.2
+    assert min(one.wer for one in rates[1:]) > 0.7
+    assert rates[0].cer < 0.1 and min(one.cer for one in rates[1:]) > 0.4
