@@ -20,28 +20,28 @@ def _affinity() -> int:
 
 def _quotas_v2(root: Path) -> Iterator[float]:
     """Yield the cores of each `cpu.max` ("quota period", both in microseconds)."""
-    for folder in _cgroups(root, "", root / "sys/fs/cgroup"):
-        quota, _, period = _read(folder / "cpu.max").partition(" ")
+    for folder in cgroups(root, "", root / "sys/fs/cgroup"):
+        quota, _, period = read_small(folder / "cpu.max").partition(" ")
         yield from _cores(quota, period)
 
 
 def _quotas_v1(root: Path) -> Iterator[float]:
     """Yield the cores of each `cpu.cfs_quota_us`, where -1 means no quota."""
     for mount in ("cpu", "cpu,cpuacct"):
-        for folder in _cgroups(root, "cpu", root / "sys/fs/cgroup" / mount):
+        for folder in cgroups(root, "cpu", root / "sys/fs/cgroup" / mount):
             yield from _cores(
-                _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+                read_small(folder / "cpu.cfs_quota_us"), read_small(folder / "cpu.cfs_period_us")
             )
 
 
-def _cgroups(root: Path, controller: str, mount: Path) -> Iterator[Path]:
+def cgroups(root: Path, controller: str, mount: Path) -> Iterator[Path]:
     """Yield the process's cgroup and all above it: a quota anywhere on the way binds.
 
     In a container the path may be the host's and so not exist below the mount; the mount
     itself is then the container's own cgroup.
     """
     yield mount
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in read_small(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(",") and ".." not in path:
             folder = mount
@@ -55,7 +55,7 @@ def _cores(quota: str, period: str) -> Iterator[float]:
         yield int(quota) / int(period)
 
 
-def _read(path: Path) -> str:
+def read_small(path: Path) -> str:
     """Return a small file's text, or nothing where there is no such file to read."""
     try:
         return path.read_text().strip()
