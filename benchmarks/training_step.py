@@ -278,11 +278,11 @@ def sentences(size: int, voice_dim: int) -> tuple:
 
 def waiting_bars(work: Path, steps: int) -> list[Bar]:
     """The share of a step that a real run waits for its batch, as the trainer reports it."""
-    from myxtts.monitoring.verdict import distribution, performance_report, waiting_share
+    from myxtts.monitoring.verdict import performance_report
 
-    data_ms, compute_ms = measure.in_fresh_process(train, work, steps)
-    print("\nTraining on the built-in corpus\n" + performance_report(data_ms, compute_ms))
-    share = 100 * waiting_share(distribution(data_ms).mean, distribution(compute_ms).mean)
+    data_ms, compute_ms, found = measure.in_fresh_process(train, work, steps)
+    print("\nTraining on the built-in corpus\n" + performance_report(data_ms, compute_ms, found))
+    share = 100 * found.wait_ms / found.wall_ms
     return _shown(Bar("waiting for data, share of the step", share, 2, unit="%"))
 
 
@@ -298,7 +298,8 @@ def train(work: Path, steps: int) -> tuple[list[float], list[float]]:
         )
         trainer = XTTSTrainer(config)
         trainer.train()
-    return list(trainer.performance.data_ms), list(trainer.performance.compute_ms)
+    recorder = trainer.performance.recorder
+    return list(recorder.series["data"]), list(recorder.series["compute"]), recorder.evidence()
 
 
 # The model, its batches, and timing

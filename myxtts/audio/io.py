@@ -12,6 +12,7 @@ import soundfile
 import soxr
 
 from myxtts.errors import UserError
+from myxtts.monitoring.timers import DECODE, READ, stage
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ MIN_SAMPLES = 1024  # one analysis window
 # Programs that write to a pipe cannot know the length and promise (almost) the largest there is.
 _UNKNOWN_DATA_BYTES = 0x7FFFF000
 _LARGEST_OGG_PAGE = 65307
+_DISCARDED = bytearray(1 << 20)
 
 
 class AudioError(UserError):
@@ -65,6 +67,13 @@ def read_info(path: str | os.PathLike) -> AudioInfo:
 
 def read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
     """Decode a recording, average its channels and resample it: float32 [samples]."""
+    with stage(READ):
+        _read_through(path)
+    with stage(DECODE):
+        return _read_audio(path, sample_rate)
+
+
+def _read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
     with _open(path) as sound:
         samples, source_rate = _decode(sound, path), sound.samplerate
     # Only float formats can hold NaN, but checking costs 1 % of decoding: check them all.
@@ -150,6 +159,20 @@ def _open(path: str | os.PathLike) -> soundfile.SoundFile:
         sound.close()
         raise AudioError(path, EMPTY, "the file holds a header and no samples; copy it again")
     return sound
+
+
+def _read_through(path: str | os.PathLike) -> None:
+    """Have the disk deliver a file, so that decoding it takes none of the disk's time.
+
+    It costs a copy of the bytes, 30 microseconds for a sentence; what is wrong with the file is
+    told by who opens it.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while file.readinto(_DISCARDED):
+                pass
+    except OSError:
+        return
 
 
 def _missing_end(file: BinaryIO, size: int) -> str:

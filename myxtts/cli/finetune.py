@@ -170,9 +170,11 @@ def check_folder(folder: Path, voice: "Voice") -> None:
 
 def finetune(config: XTTSConfig, resume: bool | Path | None, voice: "Voice") -> tuple[str, str]:
     """Open the corpus with a progress bar and train; say why it ended, and who was learnt."""
+    from myxtts.cli.evaluating import training_evaluator
     from myxtts.training.trainer import XTTSTrainer
 
-    trainer = XTTSTrainer(config, resume=resume, start=voice)
+    evaluator = training_evaluator(config)
+    trainer = XTTSTrainer(config, resume=resume, start=voice, evaluator=evaluator)
     with progress("preparing") as report:
         datasets = trainer.prepare_datasets(report)
     cache = trainer.data.train.cache

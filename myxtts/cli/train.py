@@ -9,6 +9,7 @@ from myxtts.cli.progress import progress
 from myxtts.cli.settings import add_settings, check_corpus, resolve_settings
 from myxtts.cli.terminal import INTERRUPTED, add_command, add_verbose, import_tensorflow
 from myxtts.cli.terminal import run as run_command
+from myxtts.cli.tune import tuned_for_run
 from myxtts.config.config import XTTSConfig
 
 
@@ -56,10 +57,13 @@ def build_config(args: argparse.Namespace) -> XTTSConfig:
 
 def run(args: argparse.Namespace) -> int:
     """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
-    config = build_config(args)
+    resolved = resolve_settings(args)
+    config = resolved.config
     check_corpus(config.data)
     import_tensorflow()
     logging.getLogger("myxtts").setLevel(logging.INFO)
+    if config.training.auto_tune:
+        config = tuned_for_run(resolved, resume_choice(args))
     reason = train(config, resume_choice(args))
     folder = config.training.checkpoint_dir
     if reason.startswith("SIG"):
@@ -81,12 +85,14 @@ def tell_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> i
 
 def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:
     """Open the corpus with a progress bar, train, and say why it ended."""
+    from myxtts.cli.evaluating import training_evaluator
+
     if config.training.two_stage_training:
         from myxtts.training.two_stage_trainer import TwoStageTrainer as Trainer
     else:
         from myxtts.training.trainer import XTTSTrainer as Trainer
 
-    trainer = Trainer(config, resume=resume)
+    trainer = Trainer(config, resume=resume, evaluator=training_evaluator(config))
     with progress("preparing") as report:
         datasets = trainer.prepare_datasets(report)
     return trainer.train(*datasets)

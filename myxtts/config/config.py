@@ -285,11 +285,20 @@ class TrainingConfig(Section):
 
     # The run
     checkpoint_dir: str = option("runs/voice", "where checkpoints, logs and the voice are kept")
+    auto_tune: bool = option(
+        False, "choose reader, workers, prefetch depth and batch size by short measurements"
+    )
     save_interval: int = option(1000, "steps between two checkpoints", low=1)
     keep_checkpoints: int = option(3, "checkpoints that are kept beside the best", low=1)
     log_interval: int = option(20, "steps between two entries of the log", low=1)
     validation_interval: int = option(1000, "steps between two validations", low=1)
     sample_interval: int = option(5000, "steps between two spoken samples (0: none)", low=0)
+    enable_evaluation: bool = option(False, "have what the voice says judged while it trains")
+    evaluation_interval: int = option(25, "epochs between two evaluations", low=1)
+    evaluation_sentences: int = option(8, "held-out sentences that each says and judges", low=1)
+    evaluation_metric: str = option(
+        "cer", "which score keeps the best voice", choices=("wer", "cer", "mos", "mcd", "loss")
+    )
     tensorboard_log_dir: str = option("", "TensorBoard's folder, if not in the checkpoint folder")
     use_wandb: bool = option(False, "log to Weights & Biases as well")
     wandb_project: str = option("myxtts", "its project")

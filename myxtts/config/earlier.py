@@ -31,6 +31,7 @@ RENAMED_SECTIONS = {"audio": "data"}
 # Taken, with a warning that names the successor. A value under the successor's own name wins.
 RENAMED: dict[str, Renamed] = {
     "data.speaker_id_pattern": Renamed("data.speaker_pattern"),
+    "training.enable_automatic_evaluation": Renamed("training.enable_evaluation"),
     "data.val_split": Renamed("data.val_fraction"),
     "data.min_audio_length": Renamed("data.min_seconds"),
     "data.min_wav_length": Renamed("data.min_seconds"),
@@ -166,8 +167,7 @@ NOT_YET: frozenset[str] = frozenset(
             "training",
             """
             checkpoint_path early_stopping_min_delta early_stopping_patience
-            enable_automatic_evaluation eps evaluation_interval feature_loss_weight
-            kl_loss_weight multi_gpu optimizer prosody_energy_loss_weight
+            eps feature_loss_weight kl_loss_weight multi_gpu optimizer prosody_energy_loss_weight
             prosody_matching_loss_weight prosody_pitch_loss_weight scheduler
             speaking_rate_loss_weight spectral_consistency_loss_weight
             stage1_checkpoint_path stage2_checkpoint_path

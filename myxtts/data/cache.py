@@ -16,6 +16,7 @@ from myxtts.data import mapping
 from myxtts.data.shard_draft import BLOCK, block_starts
 from myxtts.data.store import Column, Store, Strings
 from myxtts.data.utterance import Utterance
+from myxtts.monitoring.timers import READ, stage
 
 NOT_CACHED = -1
 UNKNOWN = -1  # a speaker that is not in the table: one of validation that training never has
@@ -108,7 +109,8 @@ class ColumnData:
             return
         offset = start * self.column.row_bytes
         shard = int(np.searchsorted(self._bases, offset, side="right")) - 1
-        mapping.read_range(self.paths[shard], offset - int(self._bases[shard]), out[:length])
+        with stage(READ):
+            mapping.read_range(self.paths[shard], offset - int(self._bases[shard]), out[:length])
 
     def read_ahead(self, start: int, length: int) -> None:
         size = self.column.row_bytes

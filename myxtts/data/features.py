@@ -11,6 +11,7 @@ from myxtts.audio.mel import mel_and_energy, num_frames
 from myxtts.audio.pitch import pitch
 from myxtts.config.config import AudioSpec, DataConfig
 from myxtts.data.store import Column
+from myxtts.monitoring.timers import FEATURES, stage
 
 # Raised whenever the same settings give other numbers.
 FEATURES_VERSION = 1
@@ -85,11 +86,13 @@ def compute_features(
 
 def features_of(samples: np.ndarray, settings: FeatureSettings) -> dict[str, np.ndarray]:
     """The same from samples that are already clean."""
-    mel, energy = mel_and_energy(samples, settings.spec)
-    arrays = {"mel": mel.astype(settings.dtype), "energy": energy}
-    if settings.with_pitch:
-        arrays["pitch"] = pitch(samples, settings.spec, settings.pitch_fmin, settings.pitch_fmax)
-    return arrays
+    with stage(FEATURES):
+        spec = settings.spec
+        mel, energy = mel_and_energy(samples, spec)
+        arrays = {"mel": mel.astype(settings.dtype), "energy": energy}
+        if settings.with_pitch:
+            arrays["pitch"] = pitch(samples, spec, settings.pitch_fmin, settings.pitch_fmax)
+        return arrays
 
 
 def frames_of_header(info: AudioInfo, settings: FeatureSettings, pace: float = 1.0) -> int:

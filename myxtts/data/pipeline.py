@@ -25,6 +25,7 @@ from myxtts.data.pieces import PiecePlan, PieceSource
 from myxtts.data.shard_draft import BLOCK
 from myxtts.data.store import CacheError
 from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.timers import FEATURES, HAND_OVER, stage, stages
 from myxtts.runtime import gpus
 
 logger = logging.getLogger(__name__)
@@ -341,12 +342,13 @@ def _finish(dataset: tf.data.Dataset, options: ReaderOptions, threads: int = 2) 
 
 
 def _to_tensors(batch: readers.Batch, device: str) -> TensorBatch:
-    with tf.device("/CPU:0"):
-        tensors = {name: _hand_over_one(array) for name, array in batch.items()}
-    if not device:
-        return tensors
-    with tf.device(device):
-        return {name: tf.identity(tensor) for name, tensor in tensors.items()}
+    with stage(HAND_OVER):
+        with tf.device("/CPU:0"):
+            tensors = {name: _hand_over_one(array) for name, array in batch.items()}
+        if not device:
+            return tensors
+        with tf.device(device):
+            return {name: tf.identity(tensor) for name, tensor in tensors.items()}
 
 
 def _hand_over_one(array: np.ndarray) -> tf.Tensor:
@@ -419,9 +421,20 @@ def _waveform_batch(
 def _features_in_graph(settings: FeatureSettings):
     """Build the function that replaces a batch's waveforms by their features."""
     spec = settings.spec
+    spent = _seconds_in_graph()
 
     def features(batch: TensorBatch) -> TensorBatch:
-        samples, lengths = batch.pop("samples"), batch.pop("sample_lengths")
+        began = tf.timestamp()
+        with tf.control_dependencies([began]):
+            found = compute(batch)
+        with tf.control_dependencies(list(found.values())):
+            counted = spent.assign_add(tf.timestamp() - began)
+        with tf.control_dependencies([counted]):
+            return {name: tf.identity(tensor) for name, tensor in found.items()}
+
+    def compute(batch: TensorBatch) -> TensorBatch:
+        batch = dict(batch)
+        samples, lengths = tf.identity(batch.pop("samples")), batch.pop("sample_lengths")
         frames = tf.shape(samples)[1] // spec.hop_length - 1
         mel, energy, counts = mel_and_energy_tf(samples, spec, lengths)
         batch["mel"] = tf.cast(mel[:, :frames], settings.dtype)
@@ -433,3 +446,12 @@ def _features_in_graph(settings: FeatureSettings):
         return batch
 
     return features
+
+
+@cached_once
+def _seconds_in_graph() -> tf.Variable:
+    """What graphs that compute features count their time in."""
+    with tf.device("/CPU:0"):
+        spent = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+    stages.add_source(FEATURES, lambda: float(spent.numpy()))
+    return spent

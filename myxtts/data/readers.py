@@ -27,6 +27,7 @@ from myxtts.data.batching import BatchPlan
 from myxtts.data.cache import NOT_CACHED, ColumnData, PackedCache
 from myxtts.data.mapping import aligned_empty
 from myxtts.data.shard_draft import BLOCK
+from myxtts.monitoring.timers import BATCHING, stage
 
 Batch = dict[str, np.ndarray]
 Lookup = Callable[[int], dict[str, np.ndarray] | None]
@@ -85,7 +86,17 @@ def make_batch(
     computed: dict[int, dict[str, np.ndarray] | None] | None = None,
 ) -> Batch:
     """One padded batch; `computed` holds the features of utterances that are not stored."""
-    computed = computed or {}
+    with stage(BATCHING):
+        return _make_batch(cache, positions, tokens, frames, computed or {})
+
+
+def _make_batch(
+    cache: PackedCache,
+    positions: np.ndarray,
+    tokens: int,
+    frames: int,
+    computed: dict[int, dict[str, np.ndarray] | None],
+) -> Batch:
     lengths = cache.mel_lengths[positions].astype(np.int32)
     for row, position in enumerate(positions.tolist()):
         if position in computed:

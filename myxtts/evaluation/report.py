@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from html import escape
 from pathlib import Path
 
 from myxtts.evaluation.asr import ErrorRates
+from myxtts.evaluation.confidence import Interval, interval, ratio_of_sums
 from myxtts.evaluation.history import History, read_history
 from myxtts.evaluation.pictures import Example, write_alignment, write_curve, write_mels
 
@@ -69,9 +71,10 @@ def write_report(folder: str | Path, facts: ReportFacts) -> Path:
 
 
 def score_rows(scores: Sequence[Score]) -> list[tuple[str, ...]]:
-    """Return the table of error rates, with a head; two columns are above the ceiling.
+    """Return the table of error rates between the bounds of their intervals, with a head.
 
-    The last column is the rating, where any speech was rated.
+    Two columns are how far they are above the ceiling. The last column is the rating, where any
+    speech was rated.
     """
     head = ("speech", "sentences", "WER", "CER", "WER above", "CER above")
     rows = [head, *map(_row, scores)]
@@ -86,7 +89,20 @@ def _row(score: Score) -> tuple[str, ...]:
     above = ("", "")
     if ceiling:
         above = (f"{own.wer - ceiling.wer:+.3f}", f"{own.cer - ceiling.cer:+.3f}")
-    return (score.what, str(len(own.sentences)), f"{own.wer:.3f}", f"{own.cer:.3f}", *above)
+    rates = (with_bounds(one, digits=3) for one in _intervals(own))
+    return (score.what, str(len(own.sentences)), *rates, *above)
+
+
+def with_bounds(found: Interval, digits: int) -> str:
+    """A figure and what its interval is, which that of a single sentence has none of."""
+    figures = [f"{one:.{digits}f}" for one in (found.value, found.low, found.high)]
+    return f"{figures[0]} [{figures[1]}, {figures[2]}]" if math.isfinite(found.low) else figures[0]
+
+
+def _intervals(rates: ErrorRates) -> tuple[Interval, Interval]:
+    """What other sentences would leave WER and CER in."""
+    counts = (rates.word_counts, rates.character_counts)
+    return tuple(interval(pairs, ratio_of_sums) for pairs in counts)
 
 
 def _draw(folder: Path, history: History, facts: ReportFacts) -> dict[str, Path]:
@@ -121,12 +137,20 @@ def _figures(facts: ReportFacts, history: History) -> dict:
 
 def _score_figures(score: Score) -> dict:
     names = ("wer", "cer", "words", "substitutions", "deletions", "insertions")
+    wer, cer = ([_number(one.low), _number(one.high)] for one in _intervals(score.rates))
     return {
         "what": score.what,
         "sentences": len(score.rates.sentences),
         "dnsmos": score.rating,
         **{name: getattr(score.rates, name) for name in names},
+        "wer_interval": wer,
+        "cer_interval": cer,
     }
+
+
+def _number(value: float) -> float | None:
+    """JSON has no word for the bound that a single sentence lacks."""
+    return value if math.isfinite(value) else None
 
 
 def _last(points: Sequence[tuple[int, float]]) -> float | None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,17 +20,26 @@ _FADE_SECONDS = 0.005
 class Speech:
     """Samples [samples] at a level fit for listening, their log-mel [frames, mels], and the text.
 
-    There are hop_length samples to a frame; pauses are frames at the floor of the log-mel.
+    There are hop_length samples to a frame; pauses are frames at the floor of the log-mel. Each of
+    the text's tokens [tokens] was given so many frames, durations [tokens], without the pauses.
     """
 
     samples: np.ndarray
     sample_rate: int
     mel: np.ndarray
     sentences: tuple[str, ...]
+    tokens: np.ndarray
+    durations: np.ndarray
+    pause_frames: int = 0
 
     @property
     def seconds(self) -> float:
         return len(self.samples) / self.sample_rate
+
+    @property
+    def spoken_frames(self) -> int:
+        """How many frames there are without the pauses between sentences."""
+        return len(self.mel) - self.pause_frames
 
 
 def join_speech(parts: Sequence[Speech]) -> Speech:
@@ -40,6 +49,9 @@ def join_speech(parts: Sequence[Speech]) -> Speech:
         parts[0].sample_rate,
         np.concatenate([part.mel for part in parts]),
         tuple(sentence for part in parts for sentence in part.sentences),
+        np.concatenate([part.tokens for part in parts]),
+        np.concatenate([part.durations for part in parts]),
+        sum(part.pause_frames for part in parts),
     )
 
 
@@ -49,7 +61,7 @@ def followed_by_pause(speech: Speech, seconds: float, spec: AudioSpec) -> Speech
     samples = np.pad(speech.samples, (0, frames * spec.hop_length))
     floor = np.float32(np.log(spec.floor))
     mel = np.pad(speech.mel, ((0, frames), (0, 0)), constant_values=floor)
-    return Speech(samples, speech.sample_rate, mel, speech.sentences)
+    return replace(speech, samples=samples, mel=mel, pause_frames=speech.pause_frames + frames)
 
 
 def set_level(samples: np.ndarray, sample_rate: int) -> np.ndarray:

@@ -51,11 +51,14 @@ class Synthesizer:
     """Speaks with one voice. A sentence sounds the same whatever stands around it.
 
     What follows a text are the fields of `Manner`: language, speaker, reference, speaking_rate and
-    seed. The vocoder is one itself, or what `choose_vocoder` finds under its name.
+    seed. The vocoder is one itself, or what `choose_vocoder` finds under its name. What takes far
+    too long is an error, unless it `may_be_endless`, for whoever wants to know how often it is.
     """
 
-    def __init__(self, voice: "Voice", vocoder: "str | Vocoder" = GRIFFIN_LIM):
-        self.voice = voice
+    def __init__(
+        self, voice: "Voice", vocoder: "str | Vocoder" = GRIFFIN_LIM, may_be_endless: bool = False
+    ):
+        self.voice, self.may_be_endless = voice, may_be_endless
         self.spec = voice.config.data.audio_spec
         if isinstance(vocoder, str):
             vocoder = choose_vocoder(vocoder, voice.folder.parent, self.spec)
@@ -137,20 +140,26 @@ class Synthesizer:
 
     def _say(self, lines: Sequence[_Line], delivery: Delivery, map=map) -> list[Speech]:
         """Say lines in one batch, each with the pause after it."""
-        mels = self._mels(lines, delivery)
+        mels, durations = self._mels(lines, delivery)
         samples = map(lambda mel: self._samples(mel, delivery.seed), mels)
         rate = self.spec.sample_rate
         return [
-            followed_by_pause(Speech(heard, rate, mel, (line.text,)), line.pause_seconds, self.spec)
-            for line, mel, heard in zip(lines, mels, samples, strict=True)
+            followed_by_pause(
+                Speech(heard, rate, mel, (line.text,), line.tokens, frames),
+                line.pause_seconds,
+                self.spec,
+            )
+            for line, mel, frames, heard in zip(lines, mels, durations, samples, strict=True)
         ]
 
     def _samples(self, mel: np.ndarray, seed: int) -> np.ndarray:
         samples = self.vocoder(mel, self.spec, seed)
         return set_level(fade_ends(samples, self.spec.sample_rate), self.spec.sample_rate)
 
-    def _mels(self, lines: Sequence[_Line], delivery: Delivery) -> list[np.ndarray]:
-        """Run the model on a padded batch and return log-mels without their padding."""
+    def _mels(
+        self, lines: Sequence[_Line], delivery: Delivery
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Run the model on a padded batch: log-mels and durations without their padding."""
         count = len(lines)
         lengths = np.array([len(line.tokens) for line in lines], np.int32)
         out = self.voice.model.synthesize(
@@ -164,7 +173,8 @@ class Synthesizer:
         mels = [mel[:length] for mel, length in padded]
         for mel, line in zip(mels, lines, strict=True):
             self._check(mel, line, delivery.speaking_rate)
-        return mels
+        padded = zip(np.asarray(out["durations"]), lengths, strict=True)
+        return mels, [durations[:length] for durations, length in padded]
 
     def _check(self, mel: np.ndarray, line: _Line, rate: float) -> None:
         """Raise where a line came out empty, endless or not a number."""
@@ -173,7 +183,7 @@ class Synthesizer:
         advice = "train the voice for longer, or take another checkpoint"
         if len(mel) == 0:
             raise SynthesisError(f"the voice says nothing for {line.text!r}: {advice}")
-        if seconds > most:
+        if seconds > most and not self.may_be_endless:
             raise SynthesisError(
                 f"the voice takes {seconds:.1f} s for {line.text!r}, where {most:.1f} s are more "
                 f"than enough: {advice}"

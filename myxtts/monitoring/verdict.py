@@ -1,14 +1,101 @@
-"""From the times of steps to a verdict: what holds training up, and what to do about it."""
+"""From numbers to a verdict: what holds training back, what that costs, and what to do about it."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-# The share of a step that is spent waiting for data.
+from myxtts.monitoring import timers
+from myxtts.monitoring.evidence import Evidence
+
+# The share of a step that is spent waiting: below the first it is not input-bound, above the
+# second highly so.
 NOT_INPUT_BOUND, HIGHLY_INPUT_BOUND = 0.05, 0.20
 # The time that a batch keeps the step waiting.
 GOOD_MS, MODERATE_MS = 100.0, 500.0
+# A device that takes so much longer than it did is no longer what it was.
+SLOWED = 1.5
+# The loop's own thread is at work for so much of a call where Python runs each operation.
+BUSY_CALLER = 0.7
+
+INPUT, COMPILATION, HOST, LOGGING, DEVICE = (
+    "input", "compilation", "host compute", "logging", "device",
+)  # fmt: skip
+HEALTHY = "healthy"
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What a stage that costs time does, and the one change that helps."""
+
+    what: str
+    change: str
+
+
+REMEDIES: Mapping[str, Remedy] = {
+    timers.READ: Remedy(
+        "reading from the disk",
+        "read the cache into memory once (--memory-cache), or put it on a faster disk "
+        "(--cache-dir)",
+    ),
+    timers.DECODE: Remedy(
+        "decoding recordings", "compute the features once (--preprocessing-mode precompute)"
+    ),
+    timers.FEATURES: Remedy(
+        "computing features", "compute them once (--preprocessing-mode precompute)"
+    ),
+    timers.TOKENS: Remedy(
+        "turning text into tokens",
+        "do it once, before training: batches of the cache hold tokens (`myxtts prepare`)",
+    ),
+    timers.BATCHING: Remedy(
+        "putting batches together",
+        "prepare batches while the step computes (no --disable-cpu-gpu-overlap), and more of them "
+        "(--prefetch-buffer-size)",
+    ),
+    timers.HAND_OVER: Remedy(
+        "moving batches to the device", "move them ahead of their step (--prefetch-to-gpu)"
+    ),
+    INPUT: Remedy(
+        "waiting for data",
+        "prepare the features (--preprocessing-mode precompute), and let `myxtts profile` name "
+        "the stage",
+    ),
+    COMPILATION: Remedy(
+        "compiling for new shapes",
+        "round the shapes up so that few are left (a larger pad_to_multiple)",
+    ),
+    HOST: Remedy(
+        "Python, which starts every operation by itself",
+        "run steps as a graph (enable_graph_mode: true, no --enable-eager-debug)",
+    ),
+    LOGGING: Remedy("what is done beside the steps", "do it less often (log_interval)"),
+    DEVICE: Remedy(
+        "a device that has slowed down",
+        "see what else uses it and whether it is throttled (`myxtts monitor`)",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The stage that holds a run back, the share of its time that this costs, one change, and how
+    many times as fast the run should be with it (NaN where only trying it can tell)."""
+
+    stage: str
+    share: float
+    sentence: str
+    change: str = ""
+    gain: float = 1.0
+    utilisation: float = 1.0
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.stage == HEALTHY
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 @dataclass(frozen=True)
@@ -23,17 +110,59 @@ class Times:
         return f"mean {self.mean:.1f} ms, median {self.median:.1f} ms, p99 {self.p99:.1f} ms"
 
 
-def performance_report(data_ms: Sequence[float], compute_ms: Sequence[float]) -> str:
+def diagnose(evidence: Evidence) -> Verdict:
+    """Name what costs most of the time that the device could have computed."""
+    costs = avoidable(evidence)
+    stage = max(costs, key=costs.get)
+    share = costs[stage] / evidence.wall_ms if evidence.wall_ms else 0.0
+    if share < NOT_INPUT_BOUND:
+        return _healthy(evidence)
+    left = evidence.wall_ms - costs[stage]
+    if stage == HOST and evidence.is_eager and not evidence.graph_ms:
+        left = math.nan  # only running it as a graph can tell
+    if stage == INPUT:
+        stage = slowest_stage(evidence.stages)
+    left = evidence.after.get(stage, left)
+    gain = evidence.wall_ms / left if math.isnan(left) or left > 0 else math.inf
+    return _held_back(stage, share, gain, evidence)
+
+
+def avoidable(evidence: Evidence) -> dict[str, float]:
+    """The milliseconds of each step that a change could save, by what they are lost to."""
+    return {
+        INPUT: evidence.wait_ms,
+        timers.HAND_OVER: evidence.copy_ms,
+        COMPILATION: evidence.compile_ms,
+        LOGGING: evidence.hooks_ms,
+        HOST: evidence.host_ms + _lost_to_python(evidence),
+        DEVICE: _lost_to_slowing(evidence),
+    }
+
+
+def slowest_stage(stages: Mapping[str, float]) -> str:
+    """The stage at which the makers of batches work most, or just the input if none is known."""
+    known = {name: ms for name, ms in stages.items() if name in timers.STAGES}
+    return max(known, key=known.get) if known else INPUT
+
+
+def performance_report(
+    data_ms: Sequence[float], compute_ms: Sequence[float], evidence: Evidence
+) -> str:
     """Describe the times of equally many steps, at least one, and judge them."""
     data, compute = distribution(data_ms), distribution(compute_ms)
-    share = waiting_share(data.mean, compute.mean)
     return "\n".join(
         (
             f"Performance over {len(data_ms):,} steps:",
             f"  data:    {data}",
             f"  compute: {compute}",
-            f"  waiting: {100 * share:.1f} % of the step; loading is {loading_grade(data.mean)}",
-            f"  {verdict(data.mean, compute.mean)}",
+            f"  device:  busy {100 * evidence.utilisation:.1f} % of the time; waiting for data "
+            f"{100 * _share(evidence.wait_ms, evidence):.1f} %, for copies "
+            f"{100 * _share(evidence.copy_ms, evidence):.1f} %, for logging "
+            f"{100 * _share(evidence.hooks_ms, evidence):.1f} %, for the host "
+            f"{100 * _share(evidence.host_ms, evidence):.1f} %; compiling "
+            f"{100 * _share(evidence.compile_ms, evidence):.1f} %",
+            f"  loading is {loading_grade(data.mean)}",
+            f"  {diagnose(evidence)}",
         )
     )
 
@@ -57,23 +186,67 @@ def loading_grade(data_ms: float) -> str:
     return "moderate" if data_ms < MODERATE_MS else "slow"
 
 
-def verdict(data_ms: float, compute_ms: float) -> str:
-    """Name the bottleneck of steps that take so long on average, and the remedy."""
-    share = waiting_share(data_ms, compute_ms)
-    waits = f"{100 * share:.1f} % of the step waits for data"
-    if share < NOT_INPUT_BOUND:
-        return (
-            f"Not input-bound, {waits}: the bottleneck is compute ({compute_ms:.1f} ms a step), "
-            "which a smaller model, mixed precision or a faster device shortens."
-        )
-    if share <= HIGHLY_INPUT_BOUND:
-        return (
-            f"Moderately input-bound, {waits}: the bottleneck is still compute, but loading "
-            f"({data_ms:.1f} ms a batch) costs time; raise the prefetch buffer "
-            "(--prefetch-buffer-size), or keep the cache in memory (--memory-cache)."
-        )
-    return (
-        f"Highly input-bound, {waits}: the bottleneck is loading ({data_ms:.1f} ms a batch); "
-        "prepare all features first (--preprocessing-mode precompute), keep them on a faster disk "
-        "(--cache-dir) or in memory (--memory-cache), and stop what else uses the CPU."
+def _lost_to_python(evidence: Evidence) -> float:
+    """What an eager step loses: its difference to a graph, where that was measured.
+
+    Otherwise at most the time in which the caller's own thread is at work: on a CPU that thread
+    computes as well.
+    """
+    if evidence.is_eager and evidence.graph_ms:
+        return max(0.0, evidence.device_ms - evidence.graph_ms)
+    if not evidence.is_eager or evidence.call_cpu_ms < BUSY_CALLER * evidence.device_ms:
+        return 0.0
+    return min(evidence.call_cpu_ms, evidence.device_ms)
+
+
+def _lost_to_slowing(evidence: Evidence) -> float:
+    if evidence.slowdown < SLOWED:
+        return 0.0
+    return evidence.device_ms - evidence.best_device_ms
+
+
+def _healthy(evidence: Evidence) -> Verdict:
+    busy = evidence.utilisation
+    sentence = (
+        f"Healthy: the device computes {100 * busy:.1f} % of the time "
+        f"({evidence.device_ms:.1f} of {evidence.wall_ms:.1f} ms a step), and nothing else costs "
+        f"{100 * NOT_INPUT_BOUND:.0f} % of it; only a faster device, a smaller model or lower "
+        "precision would make it faster."
     )
+    return Verdict(HEALTHY, 1.0 - busy, sentence, utilisation=busy)
+
+
+def _held_back(stage: str, share: float, gain: float, evidence: Evidence) -> Verdict:
+    remedy = REMEDIES[stage]
+    known = math.isfinite(gain)
+    then = f"predicted {gain:.2f} x as fast" if known else "`myxtts profile` tells what that gains"
+    sentence = (
+        f"{_degree(stage, share)} {100 * share:.1f} % of the time goes to {remedy.what}"
+        f"{_detail(stage, evidence)}; {remedy.change}: {then}."
+    )
+    return Verdict(stage, share, sentence, remedy.change, gain, evidence.utilisation)
+
+
+def _degree(stage: str, share: float) -> str:
+    if stage in timers.STAGES or stage == INPUT:
+        degree = "Highly" if share > HIGHLY_INPUT_BOUND else "Moderately"
+        return f"{degree} input-bound" + ("" if stage == INPUT else f" ({stage})") + ":"
+    return f"Held back by {stage}:"
+
+
+def _detail(stage: str, evidence: Evidence) -> str:
+    if stage == LOGGING and evidence.hooks:
+        name = max(evidence.hooks, key=evidence.hooks.get)
+        return f", most of it to {name} ({evidence.hooks[name]:.1f} ms a step)"
+    if stage == COMPILATION:
+        return f" ({evidence.compilations} compilations for {evidence.shapes} shapes)"
+    if stage == DEVICE:
+        return f" (a step takes {evidence.slowdown:.1f} x as long as at its fastest)"
+    if stage in evidence.stages:
+        busy = sum(evidence.stages.values())
+        return f" ({evidence.stages[stage]:.1f} of {busy:.1f} ms of work for each batch)"
+    return ""
+
+
+def _share(ms: float, evidence: Evidence) -> float:
+    return ms / evidence.wall_ms if evidence.wall_ms else 0.0

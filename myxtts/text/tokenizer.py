@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from myxtts.monitoring.timers import TOKENS, stage
 from myxtts.text import phonemes, symbols
 from myxtts.text.cleaners import CLEANERS_VERSION, normalise
 from myxtts.text.errors import TextError
@@ -82,7 +83,8 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str], language: str = "en") -> list[np.ndarray]:
         """Encode many texts; one with nothing to say gives an empty array."""
-        return [self._to_ids(units, language) for units in self._to_units(texts, language)]
+        with stage(TOKENS):
+            return [self._to_ids(units, language) for units in self._to_units(texts, language)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the normalised text or the phonemes behind ids, without the specials."""

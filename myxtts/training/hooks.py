@@ -1,10 +1,9 @@
-"""What happens beside the steps: loss components, the history, timing, and a stop at NaN."""
+"""What happens beside the steps: loss components, the history, and a stop at NaN."""
 
 import json
 import logging
 import math
 import os
-from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from myxtts.errors import UserError
-from myxtts.monitoring.verdict import performance_report
 from myxtts.training.loop import Hook, StepRecord, TrainingDiverged
 
 log = logging.getLogger(__name__)
@@ -91,7 +89,7 @@ class HistoryHook(Hook):
         if self._times is None:
             self._times = Means()
         else:
-            self._times.add({"data_ms": record.data_ms, "compute_ms": record.compute_ms})
+            self._times.add(record.figures)
         if record.step % self.log_interval == 0:
             times, self._times = self._times.values(), Means()
             self._append({"step": record.step, "epoch": record.epoch, **record.metrics, **times})
@@ -159,43 +157,6 @@ class NonFiniteHook(Hook):
             f"{', '.join(self.ids_of(record.index))}; {back}. Look at these recordings and "
             "texts, and go on with a lower --learning-rate"
         )
-
-
-class PerformanceHook(Hook):
-    """Keeps the times of all steps, and reports every few epochs and at the end.
-
-    The first step stands apart, for it compiles and fills the pipeline.
-    """
-
-    def __init__(self, epochs_per_report: int = 10):
-        self.epochs_per_report = epochs_per_report
-        self.first: StepRecord | None = None
-        self.data_ms, self.compute_ms = array("d"), array("d")
-        self._epochs = self._reported = 0
-
-    def after_step(self, record: StepRecord) -> None:
-        if self.first is None:
-            self.first = record
-            return
-        self.data_ms.append(record.data_ms)
-        self.compute_ms.append(record.compute_ms)
-
-    def after_epoch(self, epoch: int, step: int) -> None:
-        self._epochs += 1
-        if self._epochs % self.epochs_per_report == 0:
-            self._report()
-
-    def finish(self, step: int, reason: str) -> None:
-        if len(self.data_ms) > self._reported:
-            self._report()
-
-    def _report(self) -> None:
-        if not self.data_ms:
-            return
-        self._reported = len(self.data_ms)
-        first = f"data {self.first.data_ms:.1f} ms, compute {self.first.compute_ms:.1f} ms"
-        report = performance_report(self.data_ms, self.compute_ms)
-        log.info("%s\n  The first step, which is not among them: %s", report, first)
 
 
 def _listed(values: Mapping[str, float]) -> str:

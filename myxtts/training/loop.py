@@ -11,9 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from myxtts.errors import UserError
+from myxtts.monitoring.evidence import Recorder
+from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
 from myxtts.training.steps import CompiledStep
 
 FINISHED, FAILED = "finished", "failed"
+# The first steps are fetched at once, and show how long the device takes.
+SEEN_TO_THE_END = 3
 
 Items = Iterable[tuple[int, int, dict[str, tf.Tensor]]]
 
@@ -27,8 +31,29 @@ class StepRecord:
     number: int  # of the batch in its epoch
     metrics: dict[str, float]
     index: np.ndarray  # the positions of the batch's utterances
-    data_ms: float
-    compute_ms: float
+    times: StepTimes
+
+    @property
+    def data_ms(self) -> float:
+        """How long the loop waited for the batch."""
+        return self.times.wait_ms
+
+    @property
+    def compute_ms(self) -> float:
+        """How long it was in the step, and waited for its result."""
+        return self.times.compute_ms
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The times that are logged, in milliseconds."""
+        times = self.times
+        return {
+            "data_ms": self.data_ms,
+            "compute_ms": self.compute_ms,
+            "device_ms": times.device_ms,
+            "stall_ms": times.stall_ms,
+            "compile_ms": times.compile_ms,
+        }
 
 
 class Hook:
@@ -104,13 +129,15 @@ class _Pending:
     number: int
     batch: dict[str, tf.Tensor]
     metrics: tf.Tensor
-    data_s: float
-    compute_s: float
+    is_counted: bool
 
 
 @dataclass
 class TrainingLoop:
-    """Takes batches until the epochs or the steps are over, or someone asks it to end."""
+    """Takes batches until the epochs or the steps are over, or someone asks it to end.
+
+    Where the time goes is written into the recorder.
+    """
 
     step: CompiledStep
     hooks: Sequence[Hook]
@@ -118,7 +145,14 @@ class TrainingLoop:
     total_steps: int
     ids_of: Callable[[np.ndarray], Sequence[str]]
     done: int = 0
+    recorder: Recorder = field(default_factory=Recorder)
+    clock: Callable[[], float] = time.perf_counter
     _pending: _Pending | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._timeline = Timeline(self.step.is_async, self.clock)
+        self._taken = 0
+        self.recorder.is_async, self.recorder.is_eager = self.step.is_async, self.step.is_eager
 
     def run(self, items: Items) -> str:
         """Run to the end and say why it ended; every hook hears of it, whatever happens."""
@@ -146,39 +180,47 @@ class TrainingLoop:
 
     def _steps(self, items: Items, asked: Interruption) -> str:
         current = None
-        began = time.perf_counter()
         if self.done >= self.total_steps:
             return FINISHED
+        self._timeline.restart()
         for epoch, number, batch in items:
-            waited = time.perf_counter() - began
+            self._timeline.mark(WAIT)
             if current is not None and epoch != current:
                 self._close_epoch(current)
                 current = None
             if epoch >= self.epochs:
                 break
             current = epoch
-            self._step(epoch, number, batch, waited)
+            self._step(epoch, number, batch)
             if asked.reason:
                 self._deliver()
                 return asked.reason
             if self.done >= self.total_steps:
                 break
-            began = time.perf_counter()
+            self._timeline.mark(OTHER)
         if current is not None:
             self._close_epoch(current)
         return FINISHED
 
-    def _step(self, epoch: int, number: int, batch: dict[str, tf.Tensor], waited: float) -> None:
-        began = time.perf_counter()
+    def _step(self, epoch: int, number: int, batch: dict[str, tf.Tensor]) -> None:
+        timeline = self._timeline
         try:
+            batch = self.step.place(batch)
+            timeline.mark(COPY)
+            timeline.calling()
             metrics = self.step(batch, self.done + 1)
         except tf.errors.ResourceExhaustedError as error:
             raise OutOfMemory(self._describe_batch(batch)) from error
+        count, frames = batch["mel"].shape[:2]
+        timeline.called(count * frames, f"{count} x {frames}", self.step.is_new)
         self.done += 1
-        spent = time.perf_counter() - began
         self._deliver()
-        self._pending = _Pending(self.done, epoch, number, batch, metrics, waited, spent)
-        if any(hook.is_due(self.done) for hook in self.hooks):
+        self._taken += 1
+        is_watched = self.step.is_async and self._taken <= SEEN_TO_THE_END
+        # The recorder keeps the first step apart; the others that are waited for count nowhere.
+        is_counted = self._taken == 1 or not is_watched
+        self._pending = _Pending(self.done, epoch, number, batch, metrics, is_counted)
+        if is_watched or any(hook.is_due(self.done) for hook in self.hooks):
             self._deliver()
 
     def _deliver(self) -> None:
@@ -186,25 +228,25 @@ class TrainingLoop:
         if self._pending is None:
             return
         last, self._pending = self._pending, None
-        began = time.perf_counter()
+        self._timeline.mark(OTHER)
         metrics = self.step.read(last.metrics)
-        spent = last.compute_s + time.perf_counter() - began
-        record = StepRecord(
-            last.step,
-            last.epoch,
-            last.number,
-            metrics,
-            last.batch["index"],
-            1e3 * last.data_s,
-            1e3 * spent,
-        )
-        for hook in self.hooks:
-            hook.after_step(record)
+        times = self._timeline.fetched()
+        if last.is_counted:
+            self.recorder.add(last.step, times)
+        index = last.batch["index"]
+        record = StepRecord(last.step, last.epoch, last.number, metrics, index, times)
+        self._tell(lambda hook: hook.after_step(record))
 
     def _close_epoch(self, epoch: int) -> None:
         self._deliver()
+        self._tell(lambda hook: hook.after_epoch(epoch, self.done))
+
+    def _tell(self, say: Callable[[Hook], None]) -> None:
+        """Tell every hook, and write down what each took."""
         for hook in self.hooks:
-            hook.after_epoch(epoch, self.done)
+            say(hook)
+            spent = self._timeline.mark(HOOKS)
+            self.recorder.add_hook(type(hook).__name__, 1e3 * spent)
 
     def _describe_batch(self, batch: dict[str, tf.Tensor]) -> str:
         count, frames = batch["mel"].shape[:2]

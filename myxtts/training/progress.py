@@ -73,7 +73,9 @@ def describe(records: deque[StepRecord]) -> str:
     ]
     data = statistics.fmean(record.data_ms for record in records)
     compute = statistics.fmean(record.compute_ms for record in records)
-    stall = 100 * waiting_share(data, compute)
+    stalled = statistics.fmean(record.times.stall_ms for record in records)
+    device = statistics.fmean(record.times.device_ms for record in records)
+    stall = 100 * waiting_share(stalled, device)
     times = [f"data={data:.1f}ms", f"compute={compute:.1f}ms", f"stall={stall:.1f}%"]
     return " ".join(losses + times)
 

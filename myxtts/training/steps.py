@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import keras
 import tensorflow as tf
 
+from myxtts.runtime import gpus
 from myxtts.training.balance import AdaptiveWeights
 from myxtts.training.losses import XTTSLoss, scaled_weights, weighted_sum
 from myxtts.training.references import own_references, with_references
@@ -16,17 +17,39 @@ Metrics = dict[str, tf.Tensor]
 
 @dataclass
 class CompiledStep:
-    """A step (batch, number) -> metrics as one vector, and how TensorFlow really runs it."""
+    """A step (batch, number) -> metrics as one vector, and how TensorFlow really runs it.
+
+    `device` is the GPU that it runs on, if there is one; `is_new` says whether the last call had
+    to trace or compile first.
+    """
 
     function: Callable[[Batch, tf.Tensor], tf.Tensor]
     is_eager: bool
+    device: str = ""
     names: list[str] = field(default_factory=list)
+    is_new: bool = field(default=False, init=False)
     _traces: list[None] = field(default_factory=list)
     _shapes: set = field(default_factory=set)
 
+    def place(self, batch: Batch) -> Batch:
+        """Move what is not yet on the device there."""
+        if not self.device or all(x.device.endswith(self.device) for x in batch.values()):
+            return batch
+        with tf.device(self.device):
+            return {name: tf.identity(x) for name, x in batch.items()}
+
     def __call__(self, batch: Batch, step: int) -> tf.Tensor:
+        known, traced = len(self._shapes), self.traces
         self._shapes.add(tuple(tuple(x.shape) for x in batch.values()))
-        return self.function(batch, tf.constant(step, tf.int64))
+        metrics = self.function(batch, tf.constant(step, tf.int64))
+        is_new_shape = len(self._shapes) > known
+        self.is_new = self.traces > traced or (is_new_shape and self.is_xla)
+        return metrics
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a call returns before the device has computed."""
+        return bool(self.device)
 
     def read(self, metrics: tf.Tensor) -> dict[str, float]:
         """Fetch metrics by name: one copy from the device."""
@@ -80,6 +103,7 @@ def make_train_step(
         norm = tf.linalg.global_norm(gradients) * (total / scaled)
         optimizer.apply(gradients, model.trainable_variables)
         metrics = {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms}
+        metrics["padding"] = padding(inputs)
         metrics |= {f"weighted/{name}": value for name, value in weighted.items()}
         return metrics | {f"factor/{name}": value for name, value in factors.items()}
 
@@ -123,14 +147,15 @@ def compile_step(
         # One vector: what is fetched from a device one by one is waited for one by one.
         return tf.stack([tf.cast(value, tf.float32) for value in metrics.values()])
 
+    device = next(iter(gpus()), "")
     if not graph:
-        return CompiledStep(packed, True, names, traces)
+        return CompiledStep(packed, True, device, names, traces)
     function = tf.function(
         packed,
         input_signature=[signature, tf.TensorSpec([], tf.int64)],
         jit_compile=True if xla else None,
     )
-    return CompiledStep(function, False, names, traces)
+    return CompiledStep(function, False, device, names, traces)
 
 
 def batch_signature(batch: Batch, n_mels: int) -> dict[str, tf.TensorSpec]:
@@ -147,6 +172,12 @@ def complete(batch: Batch) -> Batch:
     batch = {**batch, "mel": tf.cast(batch["mel"], tf.float32)}
     batch.setdefault("pitch", tf.zeros(tf.shape(batch["mel"])[:2]))
     return batch
+
+
+def padding(batch: Batch) -> tf.Tensor:
+    """The share of a batch's frames that no recording has."""
+    frames = tf.cast(tf.size(batch["mel"][..., 0]), tf.float32)
+    return 1.0 - tf.cast(tf.reduce_sum(batch["mel_lengths"]), tf.float32) / frames
 
 
 def prior_weight(step: tf.Tensor, steps: int) -> tf.Tensor:

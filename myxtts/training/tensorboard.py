@@ -1,7 +1,7 @@
 """Scalars, images and audio for TensorBoard, where it is installed."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,8 @@ class TensorBoardHook(Hook):
     def after_step(self, record: StepRecord) -> None:
         if record.step % self.log_interval == 0:
             losses = {_tag(name): value for name, value in record.metrics.items()}
-            times = {"time/data_ms": record.data_ms, "time/compute_ms": record.compute_ms}
+            times = {f"time/{name}": value for name, value in record.figures.items()}
+            times["time/utilisation"] = record.times.utilisation
             self._scalars(record.step, losses | times)
 
     def record_validation(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -80,6 +81,27 @@ class TensorBoardHook(Hook):
             for name, value in values.items():
                 tf.summary.scalar(name, value)
         self._writer.flush()
+
+
+class Boards:
+    """Several places for pictures and audio, as one; those that are not active are left out."""
+
+    def __init__(self, boards: Sequence[Hook]):
+        self.boards = boards
+
+    @property
+    def is_active(self) -> bool:
+        return any(board.is_active for board in self.boards)
+
+    def images(self, step: int, name: str, array: np.ndarray) -> None:
+        for board in self.boards:
+            if board.is_active:
+                board.images(step, name, array)
+
+    def audio(self, step: int, name: str, samples: np.ndarray, rate: int) -> None:
+        for board in self.boards:
+            if board.is_active:
+                board.audio(step, name, samples, rate)
 
 
 def grey(matrix: np.ndarray) -> np.ndarray:

@@ -1,7 +1,9 @@
 """A training run: data, model, step, loop and hooks, wired as a configuration says."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -30,6 +32,7 @@ from myxtts.data.training_data import KnownTables, TrainingData
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.training.balance import AdaptiveWeights
+from myxtts.training.evaluation import Candidates, EvaluationHook, Evaluator
 from myxtts.training.growth import (
     LASTING,
     check_beginning,
@@ -39,17 +42,24 @@ from myxtts.training.growth import (
     keep_describing,
     with_known_voices,
 )
-from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook, PerformanceHook
+from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook
 from myxtts.training.loop import Hook, TrainingLoop
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_weights, build_optimizer
+from myxtts.training.performance import PerformanceHook
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
 from myxtts.training.runs import alone_in, describe_step, state_to_resume
 from myxtts.training.samples import SampleHook
-from myxtts.training.saving import SavingHook
+from myxtts.training.saving import METRIC, SavingHook
 from myxtts.training.sources import batches_per_epoch, endless, name_by_position
-from myxtts.training.steps import batch_signature, complete, make_eval_step, make_train_step
+from myxtts.training.steps import (
+    CompiledStep,
+    batch_signature,
+    complete,
+    make_eval_step,
+    make_train_step,
+)
 from myxtts.training.tensorboard import TensorBoardHook
 from myxtts.training.validation import ValidationHook, mean_mel_loss, speaker_voices
 
@@ -68,6 +78,17 @@ PATHS = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """What a run computes with, besides its model."""
+
+    optimizer: keras.optimizers.Optimizer
+    loss: XTTSLoss
+    balance: AdaptiveWeights | None
+    step: CompiledStep
+    evaluate: CompiledStep
+
+
 class XTTSTrainer:
     """Trains a model on a corpus, in a folder from which it can go on.
 
@@ -75,6 +96,7 @@ class XTTSTrainer:
     where there is none, False to start over (the old run is kept beside), or a checkpoint's path.
     With `start` a run begins from that voice instead of from nothing: its tokenizer stays, as does
     how it describes voices, and speakers and languages that it does not know are added to its own.
+    An `evaluator` judges what the voice says of held-out texts, where evaluation is enabled.
     """
 
     def __init__(
@@ -83,13 +105,15 @@ class XTTSTrainer:
         model: keras.Model | None = None,
         resume: bool | Path | str | None = None,
         start: Voice | None = None,
+        evaluator: Evaluator | None = None,
     ):
         self.config, self.model, self.resume, self.start = config, model, resume, start
+        self.evaluator = evaluator
         self.encoder = None
         self.encoder_weights = ""  # of a frozen one: what lies in the cache is by these
         self.folder = Path(config.training.checkpoint_dir).expanduser()
         self.data: TrainingData | None = None
-        self.performance = PerformanceHook()
+        self.performance = PerformanceHook(self.folder, str(self.folder))
         self.runtime = runtime.configure(config)
 
     def prepare_datasets(self, progress=None) -> tuple[TrainingData, Iterable | None]:
@@ -112,6 +136,7 @@ class XTTSTrainer:
         """
         if self.data is None:
             self.prepare_datasets()
+        self._check_evaluation()
         source = self.data if train_dataset is None else train_dataset
         val_dataset = self._own_validation() if val_dataset is None else val_dataset
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -136,6 +161,20 @@ class XTTSTrainer:
         self.encoder_weights = described.weights
         return described
 
+    def _check_evaluation(self) -> None:
+        if not self.config.training.enable_evaluation:
+            return
+        if self.evaluator is None:
+            raise UserError(
+                "training.enable_evaluation is on, but the trainer was given nothing that judges: "
+                "train with `myxtts train`, pass evaluator=, or switch it off"
+            )
+        if self.data.val is None:
+            raise UserError(
+                "an evaluation takes held-out sentences, and this corpus has no validation part: "
+                "raise --val-fraction, or leave --enable-evaluation out"
+            )
+
     def _own_validation(self) -> Iterable | None:
         return self.data.val_batches() if self.data.val is not None else None
 
@@ -148,6 +187,48 @@ class XTTSTrainer:
 
         self.model = self.model or self._build_model()
         self._begin(saved)
+        done, epoch, number = self._place_of(saved)
+        items = endless(source, epoch, number)
+        first = next(items)
+        wired = self._wire(first[2], total)
+        step, optimizer = wired.step, wired.optimizer
+        variables = variables_of(self.model, optimizer)
+        if wired.balance:
+            variables |= {"balance/means": wired.balance.means}
+        if saved:
+            restore(variables, saved.arrays)
+            abandon_after(self.folder / "checkpoints", saved.step)
+        save_config(config, self.folder / "config.yaml")
+        hooks = partial(self._hooks, total, epoch_size, wired, val_dataset, variables)
+        log.info(
+            "%d weights; %d steps of %d batches an epoch, in %s; %d done",
+            self.model.count_params(),
+            total,
+            epoch_size,
+            self.folder,
+            done,
+        )
+        ids_of = self.ids_of if source is self.data else name_by_position
+        recorder = self.performance.recorder
+        loop = TrainingLoop(step, hooks(ids_of), training.epochs, total, ids_of, done, recorder)
+        reason = loop.run(chain([first], items))
+        log.info(
+            "%s after %d steps; the step ran %s",
+            reason,
+            loop.done,
+            describe_step(step) if loop.done > done else "never",
+        )
+        return reason
+
+    def build_step(self, batch: dict) -> CompiledStep:
+        """The step of a new run on batches like this one, for whoever wants to measure it."""
+        self.model = self.model or self._build_model()
+        self._begin(None)
+        return self._wire(batch, total=1000).step
+
+    def _wire(self, batch: dict, total: int) -> "Wiring":
+        """The steps that train and evaluate the model on batches like this one."""
+        config, training = self.config, self.config.training
         if self.model.dtype_policy != keras.config.dtype_policy():
             raise UserError(
                 f"the model was built for {self.model.dtype_policy.name}, but the run is to be "
@@ -156,10 +237,7 @@ class XTTSTrainer:
         optimizer = build_optimizer(training, total)
         loss = XTTSLoss.from_config(config)
         balance = AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None
-        done, epoch, number = self._place_of(saved)
-        items = endless(source, epoch, number)
-        first = next(items)
-        signature = batch_signature(first[2], config.data.n_mels)
+        signature = batch_signature(batch, config.data.n_mels)
         how = {"graph": not self.runtime.eager, "xla": self.runtime.xla}
         step = make_train_step(
             self.model,
@@ -171,33 +249,8 @@ class XTTSTrainer:
             balance=balance,
             **how,
         )
-        variables = variables_of(self.model, optimizer)
-        if balance:
-            variables |= {"balance/means": balance.means}
-        if saved:
-            restore(variables, saved.arrays)
-            abandon_after(self.folder / "checkpoints", saved.step)
-        save_config(config, self.folder / "config.yaml")
         evaluate = make_eval_step(self.model, loss, signature, **how)
-        hooks = partial(self._hooks, total, optimizer, loss, evaluate, val_dataset, variables)
-        log.info(
-            "%d weights; %d steps of %d batches an epoch, in %s; %d done",
-            self.model.count_params(),
-            total,
-            epoch_size,
-            self.folder,
-            done,
-        )
-        ids_of = self.ids_of if source is self.data else name_by_position
-        loop = TrainingLoop(step, hooks(ids_of), training.epochs, total, ids_of, done)
-        reason = loop.run(chain([first], items))
-        log.info(
-            "%s after %d steps; the step ran %s",
-            reason,
-            loop.done,
-            describe_step(step) if loop.done > done else "never",
-        )
-        return reason
+        return Wiring(optimizer, loss, balance, step, evaluate)
 
     def ids_of(self, positions: np.ndarray) -> list[str]:
         """The utterances behind a batch's positions."""
@@ -206,18 +259,24 @@ class XTTSTrainer:
 
     def export_voice(self, folder: Path, optimizer) -> None:
         """Write the averaged weights as a voice that speaks anywhere."""
+        with self.averaged_voice(optimizer) as voice:
+            write_voice(folder, voice)
+
+    @contextmanager
+    def averaged_voice(self, optimizer) -> Iterator[Voice]:
+        """The voice that the averaged weights are, while the model has them."""
         cache = self.data.train.cache
         with averaged_weights(self.model, optimizer):
             voices = speaker_voices(self.model, self.data.speaker_batches(), len(cache.speakers))
             if self.start:
                 voices = with_known_voices(voices, self.start.voices, cache.speaker)
-            save_voice(
-                folder,
-                self.model,
+            yield Voice(
+                self.folder / "voice",
                 _portable(self.config),
                 self.data.tokenizer,
-                cache.speakers,
-                cache.languages,
+                self.model,
+                tuple(cache.speakers),
+                tuple(cache.languages),
                 voices,
             )
 
@@ -261,9 +320,9 @@ class XTTSTrainer:
         return np.concatenate([np.asarray(one) for one in found])
 
     def _hooks(
-        self, total, optimizer, loss, evaluate, val_dataset, variables, ids_of
+        self, total, epoch_size: int, wired: "Wiring", val_dataset, variables, ids_of
     ) -> list[Hook]:
-        training = self.config.training
+        training, optimizer = self.config.training, wired.optimizer
         interval = training.log_interval
         listeners: list[Hook] = [HistoryHook(self.folder, interval)]
         board = TensorBoardHook(
@@ -280,20 +339,24 @@ class XTTSTrainer:
             validation = ValidationHook(
                 self.model,
                 optimizer,
-                evaluate,
+                wired.evaluate,
                 val_dataset,
                 training.validation_interval,
                 listeners,
                 mean_mel_loss(val_dataset),
             )
+        evaluation = self._evaluation(epoch_size, optimizer, listeners, board)
+        chooses = evaluation is not None and training.evaluation_metric != METRIC
         saving = SavingHook(
             self.folder,
             variables,
             self._facts(),
             training.save_interval,
             training.keep_checkpoints,
-            validation,
+            None if chooses else validation,
             lambda folder: self.export_voice(folder, optimizer),
+            evaluation=evaluation if chooses else None,
+            metric=training.evaluation_metric if chooses else METRIC,
         )
         # Losses that are no number stop the run before anything is saved.
         scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
@@ -301,7 +364,9 @@ class XTTSTrainer:
             NonFiniteHook(
                 ids_of, lambda: saving.last, {"gradient_norm"} if scaled else frozenset()
             ),
-            LogHook(loss.weights),
+            # Before those that it tells: its last scores come when the run ends.
+            *([evaluation] if evaluation else []),
+            LogHook(wired.loss.weights),
             *listeners,
             ProgressHook(total, interval),
             self.performance,
@@ -321,6 +386,23 @@ class XTTSTrainer:
                     )
                 )
         return [*hooks, saving]
+
+    def _evaluation(self, epoch_size, optimizer, listeners, board) -> EvaluationHook | None:
+        """What judges the voice as it is learnt, if that is wanted."""
+        training = self.config.training
+        if not training.enable_evaluation:
+            return None
+        chooses = training.evaluation_metric != METRIC
+        return EvaluationHook(
+            self.evaluator,
+            self.data.val.utterances,
+            lambda: self.averaged_voice(optimizer),
+            training.evaluation_interval * epoch_size,
+            listeners,
+            board,
+            Candidates(self.folder / "candidates") if chooses else None,
+            write_voice,
+        )
 
     def _facts(self) -> dict[str, Any]:
         """What a checkpoint says of its run, to see whether it can go on."""
@@ -360,6 +442,19 @@ class XTTSTrainer:
             number = 0
         log.info("going on from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
         return saved.step, epoch, number
+
+
+def write_voice(folder: Path, voice: Voice) -> None:
+    """Save a voice whose model has the weights that are to be kept."""
+    save_voice(
+        folder,
+        voice.model,
+        voice.config,
+        voice.tokenizer,
+        voice.speakers,
+        voice.languages,
+        voice.voices,
+    )
 
 
 def _portable(config: XTTSConfig) -> XTTSConfig:

@@ -7,6 +7,7 @@ from pathlib import Path
 from myxtts.checkpoints import load_voice
 from myxtts.config.config import XTTSConfig
 from myxtts.data.vocoder_data import check_predictable
+from myxtts.training.evaluation import Evaluator
 from myxtts.training.trainer import XTTSTrainer
 from myxtts.training.vocoder_trainer import VocoderTrainer
 
@@ -19,13 +20,19 @@ class TwoStageTrainer:
     """Trains a voice in a folder, and its vocoder in `stage2` below it.
 
     Either stage goes on from where it was; a stage that is finished takes no step again. `resume`
-    is as `XTTSTrainer` takes it; a checkpoint's path names one of the first stage.
+    is as `XTTSTrainer` takes it; a checkpoint's path names one of the first stage, which the
+    `evaluator` judges.
     """
 
-    def __init__(self, config: XTTSConfig, resume: bool | Path | str | None = None):
+    def __init__(
+        self,
+        config: XTTSConfig,
+        resume: bool | Path | str | None = None,
+        evaluator: Evaluator | None = None,
+    ):
         self.config, self.resume = config, resume
         self.folder = Path(config.training.checkpoint_dir).expanduser()
-        self.first = XTTSTrainer(stage1_config(config), resume=resume)
+        self.first = XTTSTrainer(stage1_config(config), resume=resume, evaluator=evaluator)
         self.second: VocoderTrainer | None = None
 
     def prepare_datasets(self, progress=None):

@@ -39,9 +39,10 @@ from myxtts.models.vocoders import (
     kind_of,
     settings_of,
 )
-from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook, PerformanceHook
+from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook
 from myxtts.training.loop import Hook, StepRecord, TrainingLoop
 from myxtts.training.optimizer import WarmUp
+from myxtts.training.performance import PerformanceHook
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
 from myxtts.training.runs import alone_in, describe_step, state_to_resume
@@ -91,7 +92,7 @@ class VocoderTrainer:
         asked = config.training.vocoder_adversarial
         self.is_adversarial = self.kind != ISTFT if asked is None else asked
         self.pieces: VocoderData | None = None
-        self.performance = PerformanceHook()
+        self.performance = PerformanceHook(self.folder, str(self.folder))
 
     def prepare_datasets(self, progress=None, data: TrainingData | None = None) -> VocoderData:
         """Open the corpus, or take one that is open, and store the waveforms that it lacks."""
@@ -184,7 +185,8 @@ class VocoderTrainer:
             done,
         )
         hooks = self._hooks(total, optimizer, evaluate, variables)
-        loop = TrainingLoop(step, hooks, training.stage2_epochs, total, self.ids_of, done)
+        epochs, recorder = training.stage2_epochs, self.performance.recorder
+        loop = TrainingLoop(step, hooks, epochs, total, self.ids_of, done, recorder)
         reason = loop.run(chain([first], items))
         ran = describe_step(step) if loop.done > done else "never"
         log.info("%s after %d steps; the step ran %s", reason, loop.done, ran)

@@ -1,11 +1,14 @@
-"""The same scalars for Weights & Biases, where a run asks for it."""
+"""The same scalars, images and audio for Weights & Biases, where a run asks for it."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from myxtts.errors import UserError
 from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.tensorboard import grey
 
 
 class WandbHook(Hook):
@@ -35,13 +38,27 @@ class WandbHook(Hook):
 
     def after_step(self, record: StepRecord) -> None:
         if record.step % self.log_interval == 0:
-            times = {"data_ms": record.data_ms, "compute_ms": record.compute_ms}
-            values = {"epoch": record.epoch, **record.metrics, **times}
+            values = {"epoch": record.epoch, **record.metrics, **record.figures}
+            values["utilisation"] = record.times.utilisation
             self._run.log(values, step=record.step)
 
     def record_validation(self, step: int, metrics: Mapping[str, float]) -> None:
         """Log what a validation after `step` measured."""
         self._run.log({f"val/{name}": value for name, value in metrics.items()}, step=step)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether there is a run to log to."""
+        return self._run is not None
+
+    def images(self, step: int, name: str, array: np.ndarray) -> None:
+        """Log a picture, as TensorBoardHook.images takes it."""
+        picture = grey(array) if array.ndim == 2 else array
+        self._run.log({name: self._wandb.Image(picture)}, step=step)
+
+    def audio(self, step: int, name: str, samples: np.ndarray, rate: int) -> None:
+        """Log a recording [samples] between -1 and 1."""
+        self._run.log({name: self._wandb.Audio(samples.astype(np.float32), rate)}, step=step)
 
     def finish(self, step: int, reason: str) -> None:
         if self._run is not None:

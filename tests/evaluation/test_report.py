@@ -40,8 +40,11 @@ def facts(history, example, clip, scores):
 def test_the_table_says_how_far_the_model_is_above_its_ceiling(scores):
     head, model, ceiling = score_rows(scores)
     assert (head[2], head[4]) == ("WER", "WER above")
-    assert (*model[:3], model[4]) == ("model", "2", "0.500", "+0.250")
-    assert (ceiling[2], *ceiling[4:]) == ("0.250", "", "")
+    assert (*model[:2], model[4]) == ("model", "2", "+0.250")
+    # Half of either sentence is wrong, so it is half of any draw of them; of the recordings it is
+    # none of one and half of the other.
+    assert model[2] == "0.500 [0.500, 0.500]"
+    assert (ceiling[2], *ceiling[4:]) == ("0.250 [0.000, 0.500]", "", "")
 
 
 def test_the_page_needs_no_other_file(tmp_path, facts, clip):
@@ -61,7 +64,7 @@ def test_the_page_escapes_what_was_said(tmp_path, facts):
 def test_the_summary_tells_figures_and_what_was_not_measured(tmp_path, facts):
     write_report(tmp_path / "report", facts)
     text = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "| recordings | 2 | 0.250 |" in text
+    assert "| recordings | 2 | 0.250 [0.000, 0.500] |" in text
     assert "| length ratio | 0.988 |\n| skipped sentences | 0 |" in text
     assert "Not measured: How natural it sounds. No measure of it is installed." in text
     assert "(../audio/one.wav): one <two>; heard: one too" in text
@@ -77,6 +80,7 @@ def test_programs_can_read_the_figures(tmp_path, facts):
     assert (found["steps"], found["mel_loss"], found["val_mel_loss"]) == (40, 1.0, 1.5)
     assert found["waiting_share"] == 0.02
     assert found["scores"][0]["wer"] == 0.5 and found["scores"][0]["deletions"] == 1
+    assert found["scores"][1]["wer_interval"] == [0.0, 0.5]
     assert found["measures"] == {"length ratio": 0.98765, "skipped sentences": 0}
 
 

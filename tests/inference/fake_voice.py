@@ -41,7 +41,10 @@ class FakeModel:
         for target, row in zip(mel, rows, strict=True):
             target[: len(row)] = row
         lengths = np.array([len(row) for row in rows], np.int32)
-        return {"mel": mel, "mel_lengths": lengths, "durations": None}
+        durations = np.zeros(np.shape(tokens), np.int32)
+        for target, count, n in zip(durations, frames, text_lengths, strict=True):
+            target[:n] = count
+        return {"mel": mel, "mel_lengths": lengths, "durations": durations}
 
     def _chord(self, token: int, voice: np.ndarray) -> np.ndarray:
         mel = np.full(self.n_mels, -6.0, np.float32)

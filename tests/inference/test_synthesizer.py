@@ -35,6 +35,16 @@ def test_every_token_is_heard_and_every_frame_has_its_samples():
     assert speech.seconds == pytest.approx(len(speech.samples) / RATE)
 
 
+def test_it_tells_how_long_each_token_lasts_and_how_much_is_pause():
+    voice = synthesizer()
+    both, (short, long) = voice.speak("Hi. Hello."), voice.speak_many(["Hi.", "Hello."])
+    assert short.durations.tolist() == [FRAMES_PER_TOKEN] * (len("hi.") + 2)
+    np.testing.assert_array_equal(both.tokens, [*short.tokens, *long.tokens])
+    np.testing.assert_array_equal(both.durations, [*short.durations, *long.durations])
+    assert (both.pause_frames, short.pause_frames) == (PAUSE_FRAMES, 0)
+    assert both.spoken_frames == both.durations.sum() == len(both.mel) - PAUSE_FRAMES
+
+
 def test_a_sentence_sounds_the_same_whatever_stands_around_it():
     voice = synthesizer()
     alone = voice.speak("Good morning.").samples
@@ -243,6 +253,12 @@ def test_endless_empty_and_broken_speech_are_errors_that_name_the_sentence():
     ):
         with pytest.raises(UserError, match=complaint):
             synthesizer(model=model).speak("Hello.")
+
+
+def test_endless_speech_is_no_error_for_whoever_wants_to_hear_it():
+    voice = fake_voice(model=FakeModel(frames_per_token=100))
+    speech = Synthesizer(voice, may_be_endless=True).speak("Hello.")
+    assert len(speech.mel) == 100 * 8
 
 
 def test_slow_speech_is_not_taken_for_endless():

@@ -1,11 +1,20 @@
+import math
+
 import pytest
 
+from myxtts.monitoring.evidence import Evidence
 from myxtts.monitoring.verdict import (
+    COMPILATION,
+    DEVICE,
+    HEALTHY,
+    HOST,
+    INPUT,
+    LOGGING,
     Times,
+    diagnose,
     distribution,
     loading_grade,
     performance_report,
-    verdict,
     waiting_share,
 )
 
@@ -30,32 +39,84 @@ def test_loading_is_graded_by_the_wait_for_a_batch(ms, grade):
     assert loading_grade(ms) == grade
 
 
+def evidence(**ms) -> Evidence:
+    """Of a hundred steps that lose so many milliseconds beside those of the device."""
+    parts = {"device_ms": 80.0, **ms}
+    named = {n: v for n, v in parts.items() if n in ("device_ms", "compile_ms", *LOSSES)}
+    return Evidence(100, sum(named.values()), **parts)
+
+
+LOSSES = ("wait_ms", "copy_ms", "hooks_ms", "host_ms")
+
+
 @pytest.mark.parametrize(
-    ("data_ms", "compute_ms", "begins", "bottleneck"),
+    ("lost", "stage"),
     [
-        (4.9, 95.1, "Not input-bound, 4.9 % of the step", "is compute (95.1 ms a step)"),
-        (5.0, 95.0, "Moderately input-bound, 5.0 % of the step", "is still compute"),
-        (20.0, 80.0, "Moderately input-bound, 20.0 % of the step", "is still compute"),
-        (20.1, 79.9, "Highly input-bound, 20.1 % of the step", "is loading (20.1 ms a batch)"),
+        ({"wait_ms": 20.0}, INPUT),
+        ({"wait_ms": 20.0, "stages": {"read": 3.0, "batching": 9.0}}, "batching"),
+        ({"copy_ms": 20.0}, "hand-over"),
+        ({"hooks_ms": 20.0}, LOGGING),
+        ({"host_ms": 20.0}, HOST),
+        ({"compile_ms": 20.0}, COMPILATION),
+        ({"slowdown": 2.0, "best_device_ms": 50.0}, DEVICE),
+        ({"slowdown": 1.4, "best_device_ms": 50.0}, HEALTHY),  # noise, not another device
+        ({"wait_ms": 4.0}, HEALTHY),
+        ({"wait_ms": 3.0, "copy_ms": 3.0, "hooks_ms": 3.0}, HEALTHY),
+        ({"wait_ms": 9.0, "hooks_ms": 10.0}, LOGGING),
     ],
 )
-def test_a_verdict_names_the_bottleneck(data_ms, compute_ms, begins, bottleneck):
-    sentence = verdict(data_ms, compute_ms)
-    assert sentence.startswith(begins) and f"the bottleneck {bottleneck}" in sentence
+def test_what_costs_most_is_named(lost, stage):
+    verdict = diagnose(evidence(**lost))
+    assert verdict.stage == stage and verdict.is_healthy == (stage == HEALTHY)
+    if stage != HEALTHY:
+        assert verdict.change in verdict.sentence and verdict.change
 
 
-def test_a_verdict_says_what_to_do():
-    assert "mixed precision" in verdict(1, 99)
-    assert "--prefetch-buffer-size" in verdict(10, 90)
-    assert "--preprocessing-mode precompute" in verdict(50, 50)
+def test_the_thresholds_of_waiting():
+    words = {
+        wait: diagnose(evidence(device_ms=100.0 - wait, wait_ms=wait)).sentence.partition(" ")[0]
+        for wait in (4.9, 5.0, 20.0, 20.1)
+    }
+    assert words == {4.9: "Healthy:", 5.0: "Moderately", 20.0: "Moderately", 20.1: "Highly"}
+
+
+def test_a_gain_is_predicted_from_what_is_lost_or_from_the_change_itself():
+    assert diagnose(evidence(wait_ms=120.0)).gain == pytest.approx(200 / 80)
+    tried = diagnose(evidence(wait_ms=120.0, stages={"read": 9.0}, after={"read": 100.0}))
+    assert tried.gain == pytest.approx(200 / 100)
+    assert "predicted 2.00 x as fast" in tried.sentence
+
+
+def test_an_eager_run_is_judged_by_its_own_thread_until_a_graph_was_tried():
+    eager = {"is_eager": True, "call_cpu_ms": 75.0}
+    verdict = diagnose(evidence(**eager))
+    assert verdict.stage == HOST and math.isnan(verdict.gain)
+    assert "`myxtts profile` tells what that gains" in verdict.sentence
+    tried = diagnose(evidence(**eager, graph_ms=20.0))
+    assert tried.stage == HOST and tried.gain == pytest.approx(4.0)
+    # A caller that waits is not what holds the device up.
+    assert diagnose(evidence(is_eager=True, call_cpu_ms=10.0)).is_healthy
+
+
+def test_the_slowest_hook_is_named():
+    verdict = diagnose(evidence(hooks_ms=40.0, hooks={"LogHook": 3.0, "FarDisk": 37.0}))
+    assert "most of it to FarDisk (37.0 ms a step)" in verdict.sentence
+
+
+def test_utilisation_is_compute_over_compute_and_wait():
+    assert evidence(wait_ms=20.0).utilisation == pytest.approx(0.8)
+    assert Evidence(0, 0.0, 0.0).utilisation == 0.0
 
 
 def test_a_report_gives_the_figures_and_the_verdict():
-    lines = performance_report([10.0, 20.0, 30.0], [60.0, 80.0, 100.0]).splitlines()
+    found = evidence(wait_ms=20.0)
+    lines = performance_report([10.0, 20.0, 30.0], [60.0, 80.0, 100.0], found).splitlines()
     assert lines == [
         "Performance over 3 steps:",
         "  data:    mean 20.0 ms, median 20.0 ms, p99 29.8 ms",
         "  compute: mean 80.0 ms, median 80.0 ms, p99 99.6 ms",
-        "  waiting: 20.0 % of the step; loading is good",
-        "  " + verdict(20.0, 80.0),
+        "  device:  busy 80.0 % of the time; waiting for data 20.0 %, for copies 0.0 %, for "
+        "logging 0.0 %, for the host 0.0 %; compiling 0.0 %",
+        "  loading is good",
+        f"  {diagnose(found)}",
     ]

@@ -9,21 +9,31 @@ import numpy as np
 import pytest
 
 from myxtts.errors import UserError
+from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.hooks import (
     HistoryHook,
     LogHook,
     NonFiniteHook,
-    PerformanceHook,
 )
 from myxtts.training.loop import StepRecord, TrainingDiverged
 from myxtts.training.progress import ProgressHook
-from myxtts.training.tensorboard import TensorBoardHook, grey
+from myxtts.training.tensorboard import Boards, TensorBoardHook, grey
 from myxtts.training.wandb import WandbHook
 
 
 def record(step, metrics=None, *, epoch=0, data_ms=1.0, compute_ms=9.0, index=(0, 1)):
     metrics = {"loss": 1.0} if metrics is None else metrics
-    return StepRecord(step, epoch, step - 1, metrics, np.array(index), data_ms, compute_ms)
+    times = StepTimes(
+        wait_ms=data_ms, call_ms=compute_ms, device_ms=compute_ms, idle={"wait": data_ms}
+    )
+    return StepRecord(step, epoch, step - 1, metrics, np.array(index), times)
+
+
+# The times of such a record, as they are logged.
+FIGURES = {
+    **{"data_ms": 1.0, "compute_ms": 9.0, "device_ms": 9.0},
+    **{"stall_ms": 1.0, "compile_ms": 0.0},
+}
 
 
 @pytest.fixture
@@ -88,8 +98,8 @@ def test_the_history_has_one_line_per_interval_and_per_validation(tmp_path):
         hook.after_step(record(step, {"loss": step / 2}, epoch=1))
     hook.record_validation(4, {"mel_loss": 0.75})
     assert lines_of(tmp_path / "run") == [
-        {"step": 2, "epoch": 1, "loss": 1.0, "data_ms": 1.0, "compute_ms": 9.0},
-        {"step": 4, "epoch": 1, "loss": 2.0, "data_ms": 1.0, "compute_ms": 9.0},
+        {"step": 2, "epoch": 1, "loss": 1.0, **FIGURES},
+        {"step": 4, "epoch": 1, "loss": 2.0, **FIGURES},
         {"step": 4, "val/mel_loss": 0.75},
     ]
 
@@ -106,7 +116,8 @@ def test_a_restart_drops_what_was_logged_after_its_step(tmp_path):
     run(HistoryHook(tmp_path / "broken", 1), 3, 6)
     run(HistoryHook(tmp_path / "whole", 1), 0, 6)
     whole = lines_of(tmp_path / "whole")
-    del whole[4]["data_ms"], whole[4]["compute_ms"]  # the first step of a restart compiles
+    for name in FIGURES:  # the first step of a restart compiles
+        del whole[4][name]
     assert lines_of(tmp_path / "broken") == whole
     assert [path.name for path in (tmp_path / "broken").iterdir()] == ["history.jsonl"]
 
@@ -172,40 +183,6 @@ def test_finite_and_ignored_metrics_pass():
     hook = NonFiniteHook(asked.append, lambda: asked.append(1), ignored=["gradient_norm"])
     hook.after_step(record(1, {"loss": 1.0, "gradient_norm": float("inf")}))
     assert asked == []
-
-
-# Performance
-
-
-def test_performance_leaves_out_the_first_step_and_reports_every_ten_epochs(messages):
-    hook = PerformanceHook()
-    for epoch in range(20):
-        hook.after_step(record(epoch + 1, compute_ms=5000.0 if epoch == 0 else 9.0, epoch=epoch))
-        hook.after_epoch(epoch, epoch + 1)
-        assert len(messages()) == (epoch + 1) // 10
-    hook.finish(20, "done")  # nothing new since the report
-    first, second = messages()
-    assert first.startswith("Performance over 9 steps:\n  data:    mean 1.0 ms")
-    assert second.startswith("Performance over 19 steps:")
-    assert "compute: mean 9.0 ms, median 9.0 ms, p99 9.0 ms" in second
-    assert "waiting: 10.0 % of the step; loading is good" in second
-    assert second.endswith("not among them: data 1.0 ms, compute 5000.0 ms")
-
-
-def test_performance_reports_at_the_end(messages):
-    hook = PerformanceHook()
-    for step in (1, 2, 3):
-        hook.after_step(record(step))
-    hook.finish(3, "done")
-    assert len(messages()) == 1 and messages()[0].startswith("Performance over 2 steps:")
-
-
-def test_performance_of_a_single_step_is_not_judged(messages):
-    hook = PerformanceHook(epochs_per_report=1)
-    hook.after_step(record(1))
-    hook.after_epoch(0, 1)
-    hook.finish(1, "done")
-    assert messages() == []
 
 
 # Progress
@@ -374,6 +351,8 @@ def fake_wandb(monkeypatch):
         )
 
     module.init = init
+    module.Image = lambda picture: ("image", picture.shape)
+    module.Audio = lambda samples, rate: ("audio", samples.dtype.name, len(samples), rate)
     monkeypatch.setitem(sys.modules, "wandb", module)
     return calls
 
@@ -388,9 +367,23 @@ def test_wandb_gets_the_settings_the_scalars_and_the_end(tmp_path, fake_wandb):
     settings = {"project": "voices", "config": {"seed": 42}, "dir": str(tmp_path / "run")}
     assert fake_wandb == [
         ("init", {**settings, "id": None, "resume": "allow"}),
-        ("log", (2, {"epoch": 0, "loss": 1.0, "data_ms": 1.0, "compute_ms": 9.0})),
+        ("log", (2, {"epoch": 0, "loss": 1.0, **FIGURES, "utilisation": 0.9})),
         ("log", (2, {"val/loss": 0.75})),
         ("finish", None),
+    ]
+
+
+def test_pictures_and_audio_go_to_every_board_that_is_active(tmp_path, fake_wandb):
+    wandb, board = WandbHook("voices", {}, tmp_path, 1), TensorBoardHook(tmp_path / "events", 1)
+    boards = Boards([board, wandb])
+    assert not boards.is_active
+    wandb.start(0)  # TensorBoard is not
+    assert boards.is_active
+    boards.images(3, "sample/mel", np.ones((5, 7)))
+    boards.audio(3, "sample/audio", np.zeros(9), 22050)
+    assert fake_wandb[1:] == [
+        ("log", (3, {"sample/mel": ("image", (5, 7, 1))})),
+        ("log", (3, {"sample/audio": ("audio", "float32", 9, 22050)})),
     ]
 
 

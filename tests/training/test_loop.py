@@ -20,9 +20,14 @@ from myxtts.training.loop import (
 class CountingStep:
     """A step whose loss is its own number; it may fail at one of them."""
 
+    is_async = is_eager = is_new = False
+
     def __init__(self, failure: Exception | None = None, at: int = 0):
         self.failure, self.at = failure, at
         self.taken: list[int] = []
+
+    def place(self, batch):
+        return batch
 
     def __call__(self, batch, number: int) -> tf.Tensor:
         if number == self.at:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from myxtts.checkpoints import best_state, load_state, saved_states
+from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.loop import StepRecord
 from myxtts.training.saving import SavingHook
 
@@ -45,7 +46,7 @@ def run(hook: SavingHook, *steps: int, start: int = 0) -> None:
     for step in steps:
         hook.variable.assign([step, step])
         epoch, number = divmod(step - 1, 2)
-        hook.after_step(StepRecord(step, epoch, number, {}, np.array([0]), 0.0, 0.0))
+        hook.after_step(StepRecord(step, epoch, number, {}, np.array([0]), StepTimes()))
 
 
 def kept(hook: SavingHook) -> list[int]:

@@ -85,8 +85,9 @@ def test_one_trace_serves_all_shapes_and_the_step_says_how_it_runs(trained):
 
 def test_the_metrics_are_the_loss_its_terms_and_their_weighted_shares(trained):
     *_, history = trained
-    terms = [*WEIGHTS, *(f"weighted/{name}" for name in WEIGHTS)]
-    assert list(history[0]) == ["loss", "learning_rate", "gradient_norm", *terms]
+    weighted = [f"weighted/{name}" for name in WEIGHTS]
+    own = ["loss", "learning_rate", "gradient_norm"]
+    assert list(history[0]) == [*own, *WEIGHTS, "padding", *weighted]
     shares = [history[3][f"weighted/{name}"] for name in WEIGHTS]
     assert history[3]["loss"] == pytest.approx(sum(shares), rel=1e-5)
     assert history[3]["learning_rate"] == pytest.approx(2e-2)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.loop import Hook, OutOfMemory, StepRecord
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_values, build_optimizer
@@ -90,7 +91,7 @@ def test_it_is_due_every_interval_and_at_the_end_of_a_run_that_ends_by_itself(pa
     monkeypatch.setattr(hook, "validate", done.append)
     assert [step for step in range(1, 11) if hook.is_due(step)] == [5, 10]
     hook.finish(6, "finished")  # no step was made: a finished run was started again
-    hook.after_step(StepRecord(7, 0, 6, {}, np.zeros(1), 0.0, 0.0))
+    hook.after_step(StepRecord(7, 0, 6, {}, np.zeros(1), StepTimes()))
     hook.finish(7, "finished")
     hook.finish(8, "failed")
     hook.finish(9, "SIGTERM")  # there is only time to save

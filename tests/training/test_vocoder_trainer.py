@@ -19,6 +19,7 @@ from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config, save_config
 from myxtts.data.training_data import TrainingData
 from myxtts.errors import UserError
+from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.loop import StepRecord, TrainingLoop
 from myxtts.training.two_stage_trainer import TwoStageTrainer, stage1_config
 from myxtts.training.vocoder_trainer import CopyHook, VocoderTrainer, predict_mels, voice_hash
@@ -267,7 +268,7 @@ def test_the_first_validation_utterance_is_copied_every_so_often(corpus, tmp_pat
     source, board = trainer.prepare_datasets().val, Board()
     hook = CopyHook(trainer.model, source, 2, board)
     for step in (1, 2, 3, 4):
-        hook.after_step(StepRecord(step, 0, step, {}, np.arange(1), 0.0, 0.0))
+        hook.after_step(StepRecord(step, 0, step, {}, np.arange(1), StepTimes()))
     frames = int(source.lengths[0])
     names = [(step, name) for step, name, *_ in board.given]
     assert names == [

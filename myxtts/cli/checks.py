@@ -1,0 +1,245 @@
+"""The programs `test_gpu_bottleneck_fix.py` and `test_gpu_utilization.py`: do the promises hold?"""
+
+import argparse
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.cli import terminal
+from myxtts.config.config import XTTSConfig
+from myxtts.config.io import load_config
+from myxtts.config.presets import create_default_config
+from myxtts.errors import UserError
+from myxtts.monitoring.gpus import GpuReader
+from myxtts.monitoring.system import SystemSample, SystemSampler
+
+FAILED = 1
+RATE = 22050
+RECORDINGS, BATCH_SIZE = 48, 8
+STEP_SECONDS, STEPS, TARGET_PERCENT = 0.020, 100, 70.0
+GPU_MODEL, GPU_STEPS, GPU_INTERVAL = "normal", 200, 0.1
+PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+WORDS = "amber bridge candle distant early forest garden hollow island lantern morning".split()
+
+
+@dataclass(frozen=True)
+class Check:
+    """A promise and what was found of it; `holds` is None where it cannot be tried."""
+
+    what: str
+    result: str
+    holds: bool | None
+
+    @property
+    def verdict(self) -> str:
+        return {True: "ok", False: "FAILED", None: "not here"}[self.holds]
+
+
+def bottleneck_fix(settings: Path, argv: Sequence[str] | None = None) -> int:
+    """`test_gpu_bottleneck_fix.py`, about the settings in a file."""
+    about = "check that batches reach the step without a call of Python per utterance"
+    return _program(
+        "test_gpu_bottleneck_fix.py",
+        about,
+        argv,
+        lambda folder: check_loading(load_config(settings), settings.name, folder),
+    )
+
+
+def gpu_utilization(argv: Sequence[str] | None = None) -> int:
+    """`test_gpu_utilization.py`."""
+    about = f"check that an accelerator is busy at least {TARGET_PERCENT:.0f} % of the time"
+    return _program("test_gpu_utilization.py", about, argv, check_utilisation)
+
+
+def check_loading(config: XTTSConfig, name: str, folder: Path) -> Iterator[Check]:
+    """Whether the switches of some settings are in force, on a small corpus."""
+    from myxtts.data.pipeline import cached_batches, cached_dataset, reader_options
+    from myxtts.data.training_data import TrainingData
+
+    switches = ("use_tf_native_loading", "prefetch_to_gpu", "optimize_cpu_gpu_overlap")
+    off = [switch for switch in switches if not getattr(config.data, switch)]
+    yield Check(f"{name} loads", f"off: {', '.join(off)}" if off else "all switches on", not off)
+    yield Check(
+        "features are made before the first step",
+        config.data.preprocessing_mode,
+        config.data.preprocessing_mode == "precompute",
+    )
+
+    data = TrainingData(_on_corpus(config, folder))
+    options = reader_options(data.config.data)
+    batches = data.train_batches()
+    yield Check("native loading", f"{batches.reader} reader", batches.reader == "native")
+    ahead = f"{options.prefetch} batches ahead"
+    yield Check("prefetching", ahead, options.prefetch == config.data.prefetch_buffer_size > 0)
+    yield _gpu_prefetch(options.device, batches)
+    overlaps = _works_ahead(batches)
+    yield Check("overlap", "a thread works ahead" if overlaps else "nothing works ahead", overlaps)
+
+    cache, plan = data.train.cache, batches.plan
+    calls = python_calls(cached_dataset(cache, plan, options))
+    yield Check("calls of Python per utterance", f"{calls} in the graph", calls == 0)
+    readers = (cached_batches(cache, plan, replace(options, native=n)) for n in (True, False))
+    same = same_batches(*readers)
+    result = f"{len(plan)} batches, {'the same bits' if same else 'which DIFFER'}"
+    yield Check("the native and the host reader agree", result, same)
+
+
+def check_utilisation(folder: Path) -> Iterator[Check]:
+    """How busy an accelerator is kept: the GPU where there is one, else a simulated one."""
+    from myxtts import runtime
+    from myxtts.data import measure
+    from myxtts.data.training_data import TrainingData
+
+    config = _on_corpus(XTTSConfig(), folder)
+    data = TrainingData(config)
+    step = f"{1e3 * STEP_SECONDS:.0f} ms"
+    stall = measure.simulate(lambda: islice(data.stream(), STEPS), STEP_SECONDS)
+    yield reaches(f"a simulated accelerator, {step} a step", 100 * stall.utilisation)
+
+    what = "GPU utilisation while training, by its driver"
+    reader = GpuReader.open()
+    reason = reader.reason or ("" if runtime.gpus() else "TensorFlow sees no GPU: `myxtts doctor`")
+    if reason:
+        yield Check(what, f"cannot be measured here: {reason}", None)
+    else:
+        yield reaches(what, busy_percent(_while_training(config.data.dataset_path, folder, reader)))
+    reader.close()
+
+
+def reaches(what: str, percent: float) -> Check:
+    """Hold a utilisation against the target."""
+    result = f"{percent:.1f} % (at least {TARGET_PERCENT:.0f} %)"
+    return Check(what, result, percent >= TARGET_PERCENT)
+
+
+def busy_percent(samples: Sequence[SystemSample]) -> float:
+    """How busy the busiest GPU was in the later half of the samples: the earlier one compiles."""
+    late = samples[len(samples) // 2 :]
+    values: dict[int, list[float]] = {}
+    for gpu in (gpu for sample in late for gpu in sample.gpus):
+        if gpu.utilisation is not None:
+            values.setdefault(gpu.index, []).append(gpu.utilisation)
+    if not values:
+        raise UserError("the GPU does not tell how busy it is: its driver has no such reading")
+    return max(sum(all_) / len(all_) for all_ in values.values())
+
+
+def python_calls(dataset) -> int:
+    """Return how many operations of a dataset's graph call Python."""
+    import tensorflow as tf
+
+    variant = tf.data.experimental.to_variant(dataset)
+    graph = tf.compat.v1.GraphDef()
+    # What calls Python has a state outside of the graph, which may be left behind: it is not run.
+    graph.ParseFromString(
+        tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=1).numpy()
+    )
+    nodes = [*graph.node, *(node for one in graph.library.function for node in one.node_def)]
+    return sum(node.op in PYTHON_OPS for node in nodes)
+
+
+def same_batches(one: Iterable[dict], other: Iterable[dict]) -> bool:
+    """Whether two readers deliver the same batches, bit by bit."""
+    firsts, seconds = list(one), list(other)
+    return len(firsts) == len(seconds) and all(map(_same, firsts, seconds))
+
+
+def describe(checks: Sequence[Check]) -> str:
+    """Return a table of all checks."""
+    rows = [("check", "result", ""), *((one.what, one.result, one.verdict) for one in checks)]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows)
+
+
+def make_recordings(folder: Path, count: int = RECORDINGS) -> Path:
+    """Write a small corpus of hummed signals: what loads them does not mind what they say."""
+    import soundfile
+
+    (folder / "wavs").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    lines = []
+    for number in range(count):
+        time = np.arange(round(rng.uniform(0.8, 1.6) * RATE)) / RATE
+        phase = 2 * np.pi * np.cumsum(120 * (1 + 0.1 * np.sin(3 * time))) / RATE
+        hum = sum(np.sin(harmonic * phase) / harmonic for harmonic in range(1, 9))
+        wave = 0.2 * hum * (0.6 - 0.4 * np.cos(20 * time)) + 0.002 * rng.standard_normal(len(time))
+        soundfile.write(folder / "wavs" / f"hum-{number:03d}.wav", wave, RATE, subtype="PCM_16")
+        text = " ".join(rng.choice(WORDS, 2)).capitalize() + "."
+        lines.append(f"hum-{number:03d}|{text}|{text}")
+    (folder / "metadata.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def _program(
+    name: str, about: str, argv: Sequence[str] | None, find: Callable[[Path], Iterable[Check]]
+) -> int:
+    parser = argparse.ArgumentParser(name, description=about, allow_abbrev=False)
+    terminal.add_verbose(parser)
+
+    def run(args: argparse.Namespace) -> int:
+        terminal.import_tensorflow()
+        with tempfile.TemporaryDirectory(prefix="myxtts-check-") as folder:
+            checks = list(find(Path(folder)))
+        print(f"{name}: {about}\n{describe(checks)}")
+        return FAILED if any(one.holds is False for one in checks) else 0
+
+    return terminal.run(run, parser.parse_args(argv))
+
+
+def _on_corpus(config: XTTSConfig, folder: Path) -> XTTSConfig:
+    """The same settings for a corpus of our own: small batches, all of them stored."""
+    own = {
+        "dataset_path": str(make_recordings(folder / "corpus")),
+        "batch_size": BATCH_SIZE,
+        "preprocessing_mode": "precompute",
+    }
+    return XTTSConfig(data=config.data, model=config.model, training=config.training, **own)
+
+
+def _gpu_prefetch(device: str, batches: Iterable[dict]) -> Check:
+    what = "prefetching to the GPU"
+    if not device:
+        return Check(what, "inactive: no GPU", None)
+    where = next(iter(batches))["mel"].device
+    return Check(what, where, "GPU" in where)
+
+
+def _works_ahead(batches: Iterable[dict]) -> bool:
+    """Whether a thread makes batches while the step has one."""
+    before = set(threading.enumerate())
+    source = iter(batches)
+    next(source)
+    started = set(threading.enumerate()) - before
+    source.close()
+    return any(thread.name == "batches" for thread in started)
+
+
+def _while_training(corpus: str, folder: Path, gpus: GpuReader) -> list[SystemSample]:
+    """Train a model of the usual size for a while, and return what was sampled meanwhile."""
+    from myxtts.training.trainer import XTTSTrainer
+
+    config = create_default_config(
+        corpus,
+        model_size=GPU_MODEL,
+        preprocessing_mode="precompute",
+        max_steps=GPU_STEPS,
+        checkpoint_dir=str(folder / "voice"),
+    )
+    with SystemSampler(GPU_INTERVAL, gpus=gpus) as sampler:
+        XTTSTrainer(config).train()
+    return list(sampler.samples)
+
+
+def _same(one: dict, other: dict) -> bool:
+    if one.keys() != other.keys():
+        return False
+    pairs = [(np.array(one[name]), np.array(other[name])) for name in one]
+    return all(
+        a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs
+    )

@@ -1,0 +1,572 @@
+"""Settings by measurement: batch size, reader, workers and prefetch depth, each tried briefly."""
+
+import copy
+import logging
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import tensorflow as tf
+
+from myxtts.checkpoints import saved_states
+from myxtts.config.config import XTTSConfig
+from myxtts.config.io import load_config, save_config
+from myxtts.data import measure, policy
+from myxtts.data.training_data import TrainingData
+from myxtts.errors import UserError
+from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.evidence import Recorder
+from myxtts.monitoring.simulated import SimulatedDevice
+from myxtts.monitoring.system import MemoryLimit
+from myxtts.training.loop import TrainingLoop
+from myxtts.training.profiling import SimulatedStep, Step, Told
+from myxtts.training.runs import alone_in, set_aside
+from myxtts.training.trainer import XTTSTrainer
+
+log = logging.getLogger(__name__)
+
+SIZE, BUDGET = "data.batch_size", "data.max_frames_per_batch"
+READER, WORKERS = "data.use_tf_native_loading", "data.num_workers"
+DEPTH = "data.prefetch_buffer_size"
+TUNED = (SIZE, BUDGET, READER, WORKERS, DEPTH)
+AUTO = "training.auto_tune"
+FILE = "auto_tuned.yaml"
+
+DEPTHS = (1, 2, 4, 8)
+READER_NAMES = {True: "native", False: "host"}
+# A batch that is smaller and almost as fast leaves memory free and makes more updates.
+ALMOST = 0.95
+# Below these shares a difference is none, whatever its rounds agree on.
+LEAST_WAIT, LEAST_CPU = 0.01, 0.05
+ROUNDS = 3
+TRIAL_SECONDS, LEAST_STEPS, MOST_STEPS, MOST_BATCHES = 1.0, 3, 40, 200
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A value that was not chosen, what was measured of it, and why."""
+
+    value: Any
+    measured: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The value of a setting, what was measured of it, why it is this one, and what else it could
+    have been."""
+
+    setting: str
+    value: Any
+    measured: str
+    why: str
+    alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was chosen for every setting, and the configuration with it."""
+
+    choices: tuple[Choice, ...]
+    config: XTTSConfig
+
+    def __getitem__(self, setting: str) -> Choice:
+        return {choice.setting: choice for choice in self.choices}[setting]
+
+    def write(self, path: str | Path) -> None:
+        """Write the configuration as a file of what differs from the defaults."""
+        save_config(self.config, path, only_differences=True)
+
+    def as_yaml(self) -> str:
+        """What `write` writes."""
+        with tempfile.TemporaryDirectory(prefix="myxtts-tune-") as folder:
+            path = Path(folder) / FILE
+            self.write(path)
+            return path.read_text(encoding="utf-8")
+
+    def __str__(self) -> str:
+        rows = [("setting", "value", "measured", "why")]
+        for one in self.choices:
+            rows.append((one.setting, f"{_shown(one.setting, one.value)} *", one.measured, one.why))
+            for other in one.alternatives:
+                rows.append(("", _shown(one.setting, other.value), other.measured, other.why))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = [
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        ]
+        return "\n".join(line.rstrip() for line in [*lines, "*: chosen"])
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What one way of loading gave, round by round; all ways took turns."""
+
+    stalls: tuple[float, ...]  # the share of time in which the device waited for a batch
+    batch_ms: tuple[float, ...]  # what a batch takes if nobody uses it
+    cpu_ms: tuple[float, ...]  # ... and what it costs, on all cores together
+
+    @property
+    def stall(self) -> float:
+        return statistics.median(self.stalls)
+
+    @property
+    def paces(self) -> list[float]:
+        """How many times as long a step takes as without waiting."""
+        return [1.0 / max(1e-6, 1.0 - stall) for stall in self.stalls]
+
+    def __str__(self) -> str:
+        return (
+            f"the device waits {100 * self.stall:.1f} %; unused, a batch takes "
+            f"{statistics.median(self.batch_ms):.1f} ms, "
+            f"{statistics.median(self.cpu_ms):.1f} CPU-ms"
+        )
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """The real frames per second of steps of one size, round by round, or why there are none."""
+
+    rates: tuple[float, ...] = ()
+    failure: str = ""
+
+    @property
+    def rate(self) -> float:
+        return statistics.median(self.rates)
+
+    def __str__(self) -> str:
+        return f"{self.rate:,.0f} frames/s" if self.rates else "-"
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What decides whether a setting has any effect in a run."""
+
+    is_stored: bool  # every batch is read from the cache
+    is_simulated: bool = False
+    given: Mapping[str, str] = field(default_factory=dict)  # by whom a setting was settled before
+
+
+def tune(
+    config: XTTSConfig,
+    *,
+    simulate_ms: float = 0.0,
+    given: Mapping[str, str] | None = None,
+    rounds: int = ROUNDS,
+    told: Told | None = None,
+) -> Tuning:
+    """Open the corpus of a configuration as its mode says, and choose by short measurements.
+
+    `given` names settings that are not touched, and who settled them. With `simulate_ms` a
+    simulated accelerator that takes so long stands in for the model. `told` hears of the progress.
+    """
+    trainer = XTTSTrainer(config)
+    trainer.prepare_datasets()
+    return tune_trainer(trainer, simulate_ms=simulate_ms, given=given, rounds=rounds, told=told)
+
+
+def tune_trainer(
+    trainer: XTTSTrainer,
+    *,
+    simulate_ms: float = 0.0,
+    given: Mapping[str, str] | None = None,
+    rounds: int = ROUNDS,
+    told: Told | None = None,
+) -> Tuning:
+    """The same for a trainer whose data are prepared; it has no further use, and saves nothing."""
+    return _Tuner(trainer, simulate_ms, given or {}, rounds, told).run()
+
+
+def settle_run(
+    config: XTTSConfig,
+    resume: bool | Path | str | None,
+    given: Mapping[str, str],
+    measure_it: Callable[[XTTSConfig], Tuning],
+) -> XTTSConfig:
+    """The configuration of a run that tunes itself when it begins, and keeps that in its folder.
+
+    `resume` is as `XTTSTrainer` takes it. A run that goes on takes what was chosen at its
+    beginning, so that its batches stay the same, and measures nothing.
+    """
+    folder = Path(config.training.checkpoint_dir).expanduser()
+    earlier = _run_to_go_on(folder, resume)
+    if earlier is not None:
+        return _as_begun(config, earlier, given)
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone_in(folder):
+        tuning = measure_it(config)
+        log.info("%s", tuning)
+        if resume is False:
+            set_aside(folder)  # before this run's own file is there to be set aside with the rest
+        tuning.write(folder / FILE)
+    return tuning.config
+
+
+def _run_to_go_on(folder: Path, resume: bool | Path | str | None) -> Path | None:
+    """The folder of the run that is gone on with, if any."""
+    if isinstance(resume, (str, Path)):
+        return Path(resume).expanduser().resolve().parents[1]
+    if resume is False:
+        return None
+    return folder if resume or saved_states(folder / "checkpoints") else None
+
+
+def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSConfig:
+    """The configuration with what was chosen when a run began, but for what is given now."""
+    if not (run / FILE).exists():
+        log.info("the run in %s did not tune itself when it began: its settings stay", run)
+        return config
+    begun = load_config(run / FILE)
+    chosen = {path: _value(begun, path) for path in TUNED if path not in given}
+    shown = ", ".join(f"{path} {_shown(path, value)}" for path, value in chosen.items())
+    log.info("as chosen when the run in %s began: %s", run, shown)
+    settled = with_settings(config, chosen | {AUTO: False})
+    folder = Path(config.training.checkpoint_dir).expanduser()
+    if folder.resolve() != run.resolve():
+        Tuning((), settled).write(folder / FILE)
+    return settled
+
+
+def with_settings(config: XTTSConfig, values: Mapping[str, Any]) -> XTTSConfig:
+    """The configuration with some settings, by their paths, at other values."""
+    flat = {path.rpartition(".")[2]: value for path, value in values.items()}
+    return XTTSConfig(data=config.data, model=config.model, training=config.training, **flat)
+
+
+def choose_reader(found: Mapping[bool, Loading], present: bool) -> Choice:
+    """The reader for which the device waits less, or else the cheaper one, or else the present."""
+    own, other = found[present], found[not present]
+    by_wait = "the device waits less", "the device waits longer"
+    by_cost = "it costs less", "it costs more"
+    if _exceeds(own.paces, other.paces, LEAST_WAIT):
+        chosen, (why, why_not) = not present, by_wait
+    elif _exceeds(other.paces, own.paces, LEAST_WAIT):
+        chosen, (why, why_not) = present, by_wait
+    elif _exceeds(own.cpu_ms, other.cpu_ms, LEAST_CPU):
+        chosen, (why, why_not) = not present, by_cost
+    elif _exceeds(other.cpu_ms, own.cpu_ms, LEAST_CPU):
+        chosen, (why, why_not) = present, by_cost
+    else:
+        chosen, why, why_not = present, "no difference: it stays", "no measurable difference"
+    lost = Alternative(not chosen, str(found[not chosen]), why_not)
+    return Choice(READER, chosen, str(found[chosen]), why, (lost,))
+
+
+def choose_least(setting: str, found: Mapping[int, Loading]) -> Choice:
+    """The least number with which the device waits no longer than with the best, but for noise."""
+    best = min(sorted(found), key=lambda value: found[value].stall)
+    slower = {
+        value for value in found if _exceeds(found[value].paces, found[best].paces, LEAST_WAIT)
+    }
+    chosen = min(value for value in found if value not in slower)
+    lost = tuple(
+        Alternative(
+            value,
+            str(found[value]),
+            "the device waits longer" if value in slower else f"gains nothing over {chosen}",
+        )
+        for value in sorted(found)
+        if value != chosen
+    )
+    why = "the least with which the device waits no longer than with any"
+    return Choice(setting, chosen, str(found[chosen]), why, lost)
+
+
+def choose_batch(setting: str, found: Mapping[int, Throughput]) -> Choice:
+    """The smallest size that is almost as fast as the fastest."""
+    working = {size: one.rate for size, one in found.items() if one.rates}
+    if not working:
+        failures = "; ".join(f"{size}: {one.failure}" for size, one in sorted(found.items()))
+        raise UserError(
+            f"no {setting} could be tried ({failures}): give a smaller --batch-size or "
+            "--max-frames-per-batch, drop long utterances with --max-mel-frames, or choose a "
+            "smaller --model-size"
+        )
+    best = max(working.values())
+    chosen = min(size for size, rate in working.items() if rate >= ALMOST * best)
+    lost = []
+    for size, one in sorted(found.items()):
+        if size != chosen:
+            why = one.failure or f"only {100 * working[size] / best:.0f} % of the fastest"
+            if not one.failure and working[size] >= ALMOST * best:
+                why = f"not {100 * (1 - ALMOST):.0f} % faster than {chosen}"
+            lost.append(Alternative(size, str(one), why))
+    why = f"the smallest within {100 * (1 - ALMOST):.0f} % of the fastest"
+    return Choice(setting, chosen, str(found[chosen]), why, tuple(lost))
+
+
+def reason_to_stay(setting: str, config: XTTSConfig, seen: Circumstances) -> str:
+    """Why a setting is left as it is, or nothing where it is to be measured."""
+    data = config.data
+    if setting in seen.given:
+        return f"left as it is: given by {seen.given[setting]}"
+    if setting == SIZE and data.max_frames_per_batch:
+        return "not measured: max_frames_per_batch decides how large a batch is"
+    if setting == BUDGET and not data.max_frames_per_batch:
+        return "not used here: batch_size decides how large a batch is"
+    if setting in (SIZE, BUDGET) and seen.is_simulated:
+        return "not measured: a simulated step takes equally long for any batch"
+    if setting == READER and not seen.is_stored:
+        return "not used here: batches are computed, not read"
+    if setting == READER and not (data.enable_memory_mapping or data.memory_cache):
+        return "not measured: native loading needs enable_memory_mapping or memory_cache"
+    if setting == WORKERS and seen.is_stored:
+        return "not used here: everything is stored"
+    if setting == DEPTH and not data.optimize_cpu_gpu_overlap:
+        return "not used here: optimize_cpu_gpu_overlap is off"
+    return ""
+
+
+def candidates(setting: str, config: XTTSConfig, cores: int, utterances: int) -> list[Any]:
+    """The values that are tried, in ascending order."""
+    present = _value(config, setting)
+    if setting == READER:
+        return [False, True]
+    if setting == DEPTH:
+        return sorted({*DEPTHS, present})
+    if setting == WORKERS:
+        return sorted({*(2**power for power in range(cores.bit_length())), cores})
+    unit = max(1, config.data.utterances_per_speaker) if setting == SIZE else 1
+    sizes = {max(unit, present // 2 // unit * unit), present, 2 * present, 4 * present}
+    # A batch holds no more than the corpus.
+    return sorted(s for s in sizes if setting == BUDGET or s <= max(present, utterances))
+
+
+def trial_length(seconds: float, most: int) -> int:
+    """How many things that take so long are tried."""
+    return min(most, max(LEAST_STEPS, round(TRIAL_SECONDS / max(1e-9, seconds))))
+
+
+class _Tuner:
+    """Measures one setting after the other, each with what was chosen before it."""
+
+    def __init__(
+        self,
+        trainer: XTTSTrainer,
+        simulate_ms: float,
+        given: Mapping[str, str],
+        rounds: int,
+        told: Told | None,
+    ):
+        self.trainer, self.simulate_ms = trainer, simulate_ms
+        self.config, self.data = trainer.config, _without_storing(trainer.data)
+        self.rounds, self.told, self.done = rounds, told, 0
+        split = self.data.train
+        is_stored = split.mode != "runtime" and split.is_complete
+        self.seen = Circumstances(is_stored, bool(simulate_ms), given)
+        self.cores = available_cores()
+        self.total = sum(map(self._units, TUNED))
+        self.step_seconds = simulate_ms / 1e3
+
+    @cached_property
+    def step(self) -> Step:
+        if self.simulate_ms:
+            return SimulatedStep(SimulatedDevice(self.simulate_ms))
+        return self.trainer.build_step(_batch(self.data, _by_size(self.data)[0]))
+
+    def run(self) -> Tuning:
+        choices = []
+        for setting in TUNED:
+            why = reason_to_stay(setting, self.config, self.seen)
+            if why:
+                choices.append(Choice(setting, _value(self.config, setting), "-", why))
+                continue
+            until = self.done + self._units(setting)
+            choices.append(self._choose(setting, self._candidates(setting)))
+            self._tell(until - self.done)  # what failed took no rounds
+            self.config = with_settings(self.config, {setting: choices[-1].value})
+        return Tuning(tuple(choices), with_settings(self.config, {AUTO: False}))
+
+    def _choose(self, setting: str, values: Sequence[Any]) -> Choice:
+        if setting in (SIZE, BUDGET):
+            return choose_batch(setting, self._throughputs(setting, values))
+        lengths = self._lengths_of_a_trial()
+        variants = {
+            value: partial(self._load, self._with(setting, value), *lengths) for value in values
+        }
+        rounds = measure.interleaved(variants, self.rounds)
+        found = {value: Loading(*zip(*rounds[value], strict=True)) for value in values}
+        if setting == READER:
+            return choose_reader(found, _value(self.config, setting))
+        return choose_least(setting, found)
+
+    def _load(self, data: TrainingData, steps: int, batches: int) -> tuple[float, float, float]:
+        """How long the device waits, and what a batch takes and costs where nobody uses it."""
+        recorder = Recorder()
+        loop = TrainingLoop(self.step, [], 1 << 40, steps + 1, list, recorder=recorder)
+        with closing(data.stream()) as items:
+            reason = loop.run(islice(items, steps + 1))  # the first, which fills, is not counted
+        if reason.startswith("SIG"):
+            raise KeyboardInterrupt(f"stopped by {reason}: nothing was chosen")
+        seen, cost = recorder.evidence(), _drain(data, batches)
+        self._tell(1)
+        stall = seen.wait_ms / max(1e-9, seen.wait_ms + seen.device_ms)
+        return stall, cost.ms_per_batch, 1e3 * cost.cpu_seconds / batches
+
+    def _throughputs(self, setting: str, sizes: Sequence[int]) -> dict[int, Throughput]:
+        room = Room(is_host=not self.step.device)
+        tried = {size: self._fit(self._with(setting, size), room) for size in sizes}
+        variants = {
+            size: partial(self._rate, batch)
+            for size, batch in tried.items()
+            if not isinstance(batch, str)
+        }
+        rates = measure.interleaved(variants, self.rounds)
+        return {
+            size: Throughput(tuple(rates[size])) if size in rates else Throughput(failure=batch)
+            for size, batch in tried.items()
+        }
+
+    def _fit(self, data: TrainingData, room: "Room") -> dict | str:
+        """A batch of median size, if the largest fits as well, or why it does not."""
+        self._tell(1)
+        middle, largest, frames = _by_size(data)
+        if shortage := room.shortage(frames):
+            return shortage
+        try:
+            batch = _batch(data, middle)
+            self._take(batch)
+            room.watch(frames, partial(self._take, _batch(data, largest)))
+        except tf.errors.ResourceExhaustedError:
+            room.is_over = True
+            return "ran out of memory"
+        return batch
+
+    def _rate(self, batch: dict) -> float:
+        """Real frames per second; short steps are taken several times."""
+        frames, taken = int(np.sum(batch["mel_lengths"])), 0
+        began = time.perf_counter()
+        while not taken or time.perf_counter() - began < TRIAL_SECONDS / 10:
+            self._take(batch)
+            taken += 1
+        self._tell(1)
+        return taken * frames / (time.perf_counter() - began)
+
+    def _take(self, batch: dict) -> None:
+        self.step.read(self.step(self.step.place(batch), 1))
+
+    def _lengths_of_a_trial(self) -> tuple[int, int]:
+        """The steps, and the batches without a step, that fit into the time of a trial."""
+        data = self._with(SIZE, self.config.data.batch_size)
+        if not self.step_seconds:
+            batch = _batch(data, _by_size(data)[0])
+            self._take(batch)  # tracing, where nothing was measured before
+            began = time.perf_counter()
+            self._take(batch)
+            self.step_seconds = time.perf_counter() - began
+        load_seconds = _drain(data, LEAST_STEPS).wall_seconds / LEAST_STEPS
+        return (
+            trial_length(max(self.step_seconds, load_seconds), MOST_STEPS),
+            trial_length(load_seconds, MOST_BATCHES),
+        )
+
+    def _with(self, setting: str, value: Any) -> TrainingData:
+        """The data, opened once, with another value of a setting and all that is chosen."""
+        data = copy.copy(self.data)
+        data.config = with_settings(self.config, {setting: value})
+        return data
+
+    def _candidates(self, setting: str) -> list[Any]:
+        return candidates(setting, self.config, self.cores, len(self.data.train))
+
+    def _units(self, setting: str) -> int:
+        """How many measurements a setting takes."""
+        if reason_to_stay(setting, self.config, self.seen):
+            return 0
+        each = self.rounds + 1 if setting in (SIZE, BUDGET) else self.rounds
+        return each * len(self._candidates(setting))
+
+    def _tell(self, units: int) -> None:
+        self.done += units
+        if self.told and units:
+            self.told(self.done, self.total)
+
+
+class Room:
+    """Whether a larger batch will fit, by what smaller ones took.
+
+    A GPU says that it is out of memory; on the host the kernel ends the process instead, so that
+    what will not fit must not be tried.
+    """
+
+    def __init__(self, is_host: bool, free: Callable[[], float] | None = None):
+        self.is_host, self.is_over = is_host, False
+        self._free = free or _free_bytes
+        self.frame_bytes = 0.0
+
+    def shortage(self, frames: int) -> str:
+        """Why a batch of so many frames is not tried, or nothing where it is."""
+        if self.is_over:
+            return "not tried: a smaller one ran out of memory"
+        needed, free = frames * self.frame_bytes, self._free()
+        if self.is_host and needed > free:
+            return f"not tried: it takes about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} are free"
+        return ""
+
+    def watch(self, frames: int, take: Callable[[], None]) -> None:
+        """Take a step of so many frames, and see how much memory it takes at most."""
+        before = psutil.Process().memory_info().rss
+        take()
+        # Of all times: where it was higher before, this is more than the step took.
+        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.frame_bytes = max(0, peak - before) / frames
+
+
+def _free_bytes() -> float:
+    used, limit = MemoryLimit().read()
+    return limit - used
+
+
+def _without_storing(data: TrainingData) -> TrainingData:
+    """The data with a cache that does not fill meanwhile: every round finds the same."""
+    same = copy.copy(data)
+    if data.train.decision:
+        decision = replace(data.train.decision, action=policy.STORE_NONE)
+        same.train = replace(data.train, decision=decision)
+    return same
+
+
+def _by_size(data: TrainingData) -> tuple[int, int, int]:
+    """The numbers of the batches of median and of largest size, and the frames of the latter."""
+    plan = data.train.plan(data.batch_options)
+    frames = plan.frames.astype(np.int64) * plan.sizes
+    order = np.argsort(frames, kind="stable")
+    return int(order[len(order) // 2]), int(order[-1]), int(frames[order[-1]])
+
+
+def _batch(data: TrainingData, number: int) -> dict:
+    with closing(data.stream(0, number)) as items:
+        return next(items)[2]
+
+
+def _drain(data: TrainingData, batches: int) -> measure.Cost:
+    """What batches cost where nobody uses them, the first one apart."""
+    with closing(data.stream()) as items:
+        next(items)
+        return measure.measure(lambda: islice(items, batches), batches)
+
+
+def _exceeds(values: Sequence[float], others: Sequence[float], least: float) -> bool:
+    """Whether rounds gave more than those beside them: by this share, and beyond their noise."""
+    ratios = [a / max(1e-9, b) for a, b in zip(values, others, strict=True)]
+    excess = statistics.median(ratios) - 1.0
+    return excess > max(least, (max(ratios) - min(ratios)) / 2)
+
+
+def _value(config: XTTSConfig, setting: str) -> Any:
+    return attrgetter(setting)(config)
+
+
+def _shown(setting: str, value: Any) -> str:
+    return READER_NAMES[value] if setting == READER else str(value)

@@ -1,0 +1,292 @@
+"""One evaluation through all its parts: each measure moves as it should, or says why it cannot."""
+
+import math
+
+import numpy as np
+import pytest
+
+from myxtts.audio.io import SILENT, AudioError
+from myxtts.config.audio_spec import AudioSpec
+from myxtts.data.utterance import Utterance
+from myxtts.errors import UserError
+from myxtts.evaluation.evaluator import (
+    COMPARING,
+    COPIES,
+    LISTENING,
+    RATING,
+    RECORDINGS,
+    ROBUSTNESS,
+    SPEECH,
+    VOICES,
+    HardSpeech,
+    Judges,
+    Sentence,
+    Subject,
+    choose_utterances,
+    evaluate,
+)
+from myxtts.evaluation.quality import QualityScore
+from myxtts.evaluation.robustness import Attempt, measure_pace
+from myxtts.evaluation.similarity import median_pitch
+
+pytest.importorskip("jiwer")
+pytest.importorskip("pystoi")
+
+SPEC = AudioSpec()
+RATE = SPEC.sample_rate
+WORDS = ("amber", "bridge", "candle", "distant", "early", "forest", "garden", "hollow")
+PITCH = {"anna": 200.0, "ben": 120.0}
+
+
+def voiced(text: str, speaker: str = "anna") -> np.ndarray:
+    """Every word is half a second of its own formants, under a pitch that rises and falls."""
+    time = np.arange(RATE // 2) / RATE
+    hertz = PITCH[speaker] * (1 + 0.15 * np.sin(2 * np.pi * 2 * time))
+    phase = 2 * np.pi * np.cumsum(hertz) / RATE
+    words = []
+    for word in text.split():
+        formants = [300 + 90 * WORDS.index(word), 1000 + 250 * WORDS.index(word)]
+        wave = np.zeros(len(time))
+        for number in range(1, 30):
+            middle = number * PITCH[speaker]
+            gain = sum(math.exp(-(((middle - one) / 150) ** 2)) for one in formants) + 0.01
+            wave += gain * np.sin(number * phase)
+        words.append(wave)
+    samples = np.concatenate(words)
+    return (0.5 * samples / np.abs(samples).max()).astype(np.float32)
+
+
+class Recogniser:
+    """Hears the words whose samples it knows, half a second at a time, and nothing else."""
+
+    name = "a fake ear"
+
+    def __init__(self):
+        self.known = {(word, who): voiced(word, who) for word in WORDS for who in PITCH}
+
+    def transcribe_many(self, recordings, progress=None):
+        if progress:
+            progress(len(recordings), len(recordings))
+        return [self.hear(samples) for samples, _ in recordings]
+
+    def hear(self, samples) -> str:
+        words = []
+        for start in range(0, len(samples) - RATE // 2 + 1, RATE // 2):
+            piece = samples[start : start + RATE // 2]
+            for (word, _), own in self.known.items():
+                length = np.linalg.norm(piece) * np.linalg.norm(own)
+                if length and np.dot(piece, own) / length > 0.97:
+                    words.append(word)
+        return " ".join(words)
+
+
+class Rater:
+    """Rates how far a spectrum is from flat."""
+
+    name = "a fake rater"
+
+    def score_many(self, recordings, progress=None):
+        return [self.score(samples) for samples, _ in recordings]
+
+    def score(self, samples) -> QualityScore:
+        power = np.abs(np.fft.rfft(samples)) ** 2 + 1e-9
+        peaks = 1 - math.exp(np.log(power).mean()) / power.mean()
+        return QualityScore(peaks, peaks, 1 + 4 * peaks)
+
+
+def embed(recordings, sample_rate):
+    """An angle for the pitch: anna's and ben's are a right one apart, and noise has none."""
+    found = []
+    for samples in recordings:
+        hertz = median_pitch([samples], SPEC)
+        turn = math.log(max(hertz, 1) / PITCH["ben"]) / math.log(PITCH["anna"] / PITCH["ben"])
+        angle = math.pi / 2 * turn
+        is_silent = np.abs(samples).max() < 1e-3
+        vector = [0, 0, 1] if math.isnan(hertz) else [math.cos(angle), math.sin(angle), 0]
+        silent = AudioError("nowhere", SILENT, "nobody is heard")
+        found.append(silent if is_silent else np.array(vector, np.float32))
+    return found
+
+
+JUDGES = Judges(Recogniser(), Rater(), embed, "a fake encoder")
+TEXTS = (
+    "amber bridge candle",
+    "distant early forest",
+    "garden hollow amber",
+    "candle early hollow",
+)
+
+
+def subject(speak=lambda text, number: voiced(text), **changed) -> Subject:
+    """What `speak` makes of four texts, beside their recordings."""
+    sentences = [
+        Sentence(f"s{n}", text, speak(text, n), "anna", voiced(text), voiced(text))
+        for n, text in enumerate(TEXTS)
+    ]
+    others = ("early garden", "hollow bridge", "forest candle")
+    known = {who: [voiced(text, who) for text in others] for who in PITCH}
+    hard = HardSpeech(
+        [Attempt("plain", "amber", np.array([5, 6]), np.array([20, 23]), 43)],
+        [voiced("amber")],
+        measure_pace([np.array([5, 6] * 5)], [np.array([20, 23] * 5)]),
+    )
+    given = {"vocoder": "none", "known": known, "hard": hard}
+    return Subject("test", "en", SPEC, sentences, **{**given, **changed})
+
+
+@pytest.fixture(scope="module")
+def perfect():
+    return evaluate(subject(), JUDGES)
+
+
+def speech(found) -> dict[str, float]:
+    return {name: one.intervals[SPEECH].value for name, one in found.measures.items()}
+
+
+def test_speech_that_is_its_recording_has_nothing_to_be_blamed_for(perfect):
+    scores = perfect.scores()
+    assert scores["wer"] == scores["cer"] == 0.0
+    assert scores["mcd"] == pytest.approx(0.0, abs=1e-6)
+    assert scores["f0_correlation"] == pytest.approx(1.0)
+    assert scores["length_ratio"] == 1.0 and scores["warped_estoi"] > 0.99
+    assert scores["similarity"] > 0.9
+    assert perfect.not_measured == {}
+    assert [one.faulty for one in perfect.fault_counts] == [0, 0]
+    assert perfect.judges[LISTENING] == "a fake ear"
+
+
+def test_every_figure_stands_beside_its_ceilings_with_an_interval(perfect):
+    for name in ("wer", "mos", "similarity", "loudness"):
+        assert set(perfect.measures[name].intervals) == {SPEECH, RECORDINGS, COPIES}
+    for name in ("mcd", "f0_rmse", "warped_estoi"):
+        assert set(perfect.measures[name].intervals) == {SPEECH, COPIES}
+    found = perfect.measures["loudness"].intervals[SPEECH]
+    assert found.sentences == 4 and found.low <= found.value <= found.high
+
+
+def noise(text, number):
+    return np.random.default_rng(number).normal(0, 0.1, len(voiced(text))).astype(np.float32)
+
+
+def silence(text, number):
+    return np.zeros(len(voiced(text)), np.float32)
+
+
+def drone(text, number):
+    return (0.3 * np.sin(2 * np.pi * 150 * np.arange(len(voiced(text))) / RATE)).astype(np.float32)
+
+
+def shuffled(text, number):
+    return voiced(" ".join(reversed(text.split())))
+
+
+def stranger(text, number):
+    return voiced(text, "ben")
+
+
+@pytest.mark.parametrize("speak", [noise, silence, drone])
+def test_what_is_no_speech_is_not_understood(perfect, speak):
+    found = evaluate(subject(speak), JUDGES)
+    assert found.scores()["wer"] == 1.0
+    assert found.measures["wer"].intervals[RECORDINGS].value == 0.0  # the ceiling does not move
+
+
+@pytest.mark.parametrize("speak", [noise, drone])
+def test_noise_and_drones_are_far_from_recordings(perfect, speak):
+    found = speech(evaluate(subject(speak), JUDGES))
+    assert found["mcd"] > 3.0
+    assert found["warped_estoi"] < 0.7
+    assert not found["f0_correlation"] > 0.5
+    assert found["similarity"] < perfect.scores()["similarity"] - 0.1
+
+
+def test_silence_has_no_figures_but_its_own(perfect):
+    found = speech(evaluate(subject(silence), JUDGES))
+    for name in ("mcd", "f0_rmse", "warped_estoi", "similarity", "loudness"):
+        assert math.isnan(found[name])
+    assert found["silent"] == 1.0
+
+
+def test_noise_is_rated_below_speech(perfect):
+    assert speech(evaluate(subject(noise), JUDGES))["mos"] < perfect.scores()["mos"] - 1.0
+
+
+def test_shuffled_words_are_heard_and_are_another_sentence(perfect):
+    found = evaluate(subject(shuffled), JUDGES).scores()
+    assert found["wer"] >= 0.5
+    assert found["mcd"] > 1.0
+    assert found["similarity"] == pytest.approx(perfect.scores()["similarity"], abs=0.05)
+
+
+def test_another_speaker_says_the_words_in_another_voice(perfect):
+    found = evaluate(subject(stranger), JUDGES)
+    assert found.scores()["wer"] == 0.0
+    assert found.scores()["f0_rmse"] > 600  # 884 cents between 120 and 200 Hz
+    assert found.scores()["similarity"] < perfect.scores()["similarity"] - 0.3
+    assert (perfect.place.accepted, found.place.accepted) == (1.0, 0.0)
+    assert found.place.among_same == 0.0
+    assert len(found.cosines.same) == 6 and len(found.cosines.different) == 9
+
+
+def test_a_sentence_that_was_not_said_ranks_last():
+    speak = lambda text, number: silence(text, 0) if number == 1 else voiced(text)  # noqa: E731
+    assert evaluate(subject(speak), JUDGES).ranked() == [0, 2, 3, 1]
+
+
+def test_a_part_that_cannot_run_says_why_and_the_others_go_on():
+    judges = Judges(None, None, None, absent={RATING: "its weights are not here"})
+    found = evaluate(subject(hard=None, absent={COMPARING: "other speakers"}), judges)
+    assert found.not_measured == {
+        LISTENING: "there is no recogniser of 'en' at hand",
+        RATING: "its weights are not here",
+        COMPARING: "other speakers",
+        VOICES: "there is no speaker encoder at hand",
+        ROBUSTNESS: "only a voice can be asked to say hard texts",
+    }
+    assert "wer" not in found.measures and "loudness" in found.measures
+    assert found.fault_counts == [] and found.ranked() == [0, 1, 2, 3]
+
+
+def test_a_user_error_in_a_part_is_its_reason():
+    class Deaf(Recogniser):
+        def transcribe_many(self, recordings, progress=None):
+            raise UserError("the model is gone")
+
+    found = evaluate(subject(), Judges(Deaf(), Rater(), embed))
+    assert found.not_measured == {LISTENING: "the model is gone"}
+    assert found.fault_counts[0].repeated is None  # nobody listened
+
+
+def test_without_ceilings_recordings_are_only_compared_with():
+    found = evaluate(subject(has_ceilings=False), JUDGES)
+    assert set(found.measures["wer"].intervals) == {SPEECH}
+    assert found.scores()["mcd"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_recording_is_not_compared_with_itself():
+    only = voiced(TEXTS[0])
+    sentence = Sentence("a", TEXTS[0], only, "anna", only)
+    found = evaluate(Subject("t", "en", SPEC, [sentence], known={"anna": [only]}), JUDGES)
+    assert math.isnan(found.measures["similarity"].intervals[RECORDINGS].value)
+    assert found.place.sentences == 0 and math.isnan(found.place.similarity)
+
+
+def test_repeated_words_are_found_in_hard_texts():
+    said = HardSpeech(
+        [Attempt("plain", "amber bridge", np.array([5, 6]), np.array([20, 23]), 43)],
+        [voiced("amber bridge amber bridge")],
+        measure_pace([np.array([5, 6] * 5)], [np.array([20, 23] * 5)]),
+    )
+    found = evaluate(subject(hard=said), JUDGES)
+    assert found.faults[0].repeated == "amber bridge" and found.fault_counts[-1].repeated == 1
+
+
+def test_the_choice_of_sentences_depends_on_their_ids_alone():
+    utterances = [Utterance(f"u{n}", None, "text", "anna", "en") for n in range(30)]
+    chosen = choose_utterances(utterances, 8)
+    assert len(chosen) == 8 and chosen == sorted(chosen, key=utterances.index)
+    # Others do not move it, unless they are chosen themselves; nor does the order.
+    assert set(choose_utterances(utterances[::-1], 8)) == set(chosen)
+    fewer = choose_utterances([one for one in utterances if one not in chosen[:2]], 8)
+    assert set(chosen[2:]) <= set(fewer)
+    assert choose_utterances(utterances[:3], 8) == utterances[:3]
