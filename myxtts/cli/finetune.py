@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from myxtts.cli.progress import progress
-from myxtts.cli.settings import add_settings, check_corpus
+from myxtts.cli.settings import add_settings, all_but, check_corpus
 from myxtts.cli.terminal import add_command, import_tensorflow
 from myxtts.cli.train import add_resuming, resume_choice, tell_stopped
 from myxtts.config.config import SECTIONS, DataConfig, XTTSConfig
@@ -49,7 +49,8 @@ def add(verbs: argparse._SubParsersAction) -> None:
     which = "the voice to begin from: its folder, or that of the run that made it"
     parser.add_argument("--voice", metavar="DIR", required=True, type=Path, help=which)
     add_resuming(parser)
-    add_settings(parser)
+    # A short run is over before measuring would pay.
+    add_settings(parser, all_but("training.auto_tune"))
     parser.usage = "%(prog)s --voice DIR --data CORPUS [--checkpoint-dir FOLDER] [settings]"
     parser.epilog = (
         "The model, its features and its text units are the voice's own and cannot be set. What "

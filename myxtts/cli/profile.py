@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from myxtts.cli.progress import progress
-from myxtts.cli.settings import add_settings, check_corpus, resolve_settings
+from myxtts.cli.settings import (
+    DATA_FIELDS,
+    MODEL_FIELDS,
+    add_settings,
+    check_corpus,
+    resolve_settings,
+)
 from myxtts.cli.terminal import add_command, add_verbose, import_tensorflow
 from myxtts.cli.terminal import run as run_command
 from myxtts.errors import UserError
@@ -18,6 +24,10 @@ if TYPE_CHECKING:
 
 ABOUT = "find out what holds training back: short runs, the verdict, a table and a page"
 FOLDER, PAGE, FIGURES = "runs/profile", "profile.html", "profile.json"
+# What else has a say in the time of a step.
+STEP_FIELDS = (
+    *("training.gradient_accumulation_steps", "training.enable_eager_debug", "training.seed"),
+)
 HEAD = (
     *("fed from", "steps", "ms a step", "device busy", "waits for data", "copies", "logging"),
     *("host", "compiling", "ms a batch, unused"),
@@ -141,4 +151,4 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", "-o", type=Path, default=Path(FOLDER), metavar="DIR", help=about
     )
-    add_settings(parser)
+    add_settings(parser, (*DATA_FIELDS, *MODEL_FIELDS, *STEP_FIELDS))

@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 _CORPUS = "data.dataset_path"
 DATA_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if f.field.startswith("data.")))
+MODEL_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if f.field.startswith("model.")))
 ENCODER_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if "speaker_encoder" in f.field))
 
 
@@ -22,6 +23,11 @@ def add_settings(parser: argparse.ArgumentParser, fields: Iterable[str] | None =
     parser.set_defaults(corpus=None)
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings")
     add_flags(parser.add_argument_group("settings"), fields)
+
+
+def all_but(*fields: str) -> list[str]:
+    """Every setting that has a flag, without some."""
+    return [flag.field for flag in FLAGS if flag.field not in fields]
 
 
 def add_corpus(parser: argparse.ArgumentParser, others: Iterable[str] = ()) -> None:

@@ -32,6 +32,7 @@ RENAMED_SECTIONS = {"audio": "data"}
 RENAMED: dict[str, Renamed] = {
     "data.speaker_id_pattern": Renamed("data.speaker_pattern"),
     "training.enable_automatic_evaluation": Renamed("training.enable_evaluation"),
+    "data.auto_tune_performance": Renamed("training.auto_tune"),
     "data.val_split": Renamed("data.val_fraction"),
     "data.min_audio_length": Renamed("data.min_seconds"),
     "data.min_wav_length": Renamed("data.min_seconds"),
@@ -78,7 +79,7 @@ RETIRED: frozenset[str] = frozenset(
         *_paths(
             "data",
             """
-            add_blank async_data_loading auto_tune_performance cache_data dataset_name drop_last
+            add_blank async_data_loading cache_data dataset_name drop_last
             enable_audio_normalization enable_data_validation enable_multilingual
             enable_multispeaker enable_noise_mixing enable_pitch_shift enable_tensorrt
             enable_text_normalization enable_vad eval_subset_fraction

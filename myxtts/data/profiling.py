@@ -4,6 +4,8 @@ import contextlib
 import logging
 from typing import Any
 
+from myxtts.monitoring.monitor import get_performance_monitor
+
 logger = logging.getLogger(__name__)
 
 HOOKS = ("record_cache_hit", "record_cache_miss", "record_cache_error", "profile_operation")
@@ -26,9 +28,10 @@ class SilentProfiler:
 
 
 def usable_profiler(profiler: Any) -> Any:
-    """Return the profiler itself, or one that does nothing where it is absent or lacks a hook."""
+    """Return the profiler itself, the process's own where there is none, or one that does nothing
+    where it lacks a hook."""
     if profiler is None:
-        return SilentProfiler()
+        return get_performance_monitor()
     lacking = [hook for hook in HOOKS if not callable(getattr(profiler, hook, None))]
     if lacking:
         logger.warning(

@@ -280,7 +280,7 @@ def _open_whisper(folder: Path):
     except ImportError as error:
         raise UserError(
             f"faster-whisper, which runs Whisper, cannot be imported ({error}); install it with "
-            "pip install faster-whisper"
+            "pip install 'myxtts[whisper]'"
         ) from error
     try:
         return WhisperModel(str(folder), cpu_threads=available_cores(), local_files_only=True)

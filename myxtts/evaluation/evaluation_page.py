@@ -25,7 +25,7 @@ from myxtts.evaluation.evaluator import (
     VOICES,
     Evaluation,
 )
-from myxtts.evaluation.report import with_bounds
+from myxtts.evaluation.report import html_page, with_bounds
 from myxtts.evaluation.similarity import Spread, spread
 
 FIGURES, PAGE = "evaluation.json", "evaluation.html"
@@ -218,7 +218,7 @@ def _html(evaluation: Evaluation) -> str:
     parts += ["<h2>Listen</h2>", *_clips(evaluation)]
     seconds = ", ".join(f"{name} {took:.1f}" for name, took in evaluation.seconds.items())
     parts.append(f"<p>seconds: {escape(seconds)}</p>")
-    return _TEMPLATE.format(title=escape(subject.what), style=_STYLE, body="\n".join(parts))
+    return html_page(subject.what, _STYLE, parts)
 
 
 def _html_table(rows: Sequence[Sequence[str]]) -> str:
@@ -380,17 +380,4 @@ section p, figure p { margin: .3rem 0; }
   tr { padding: .4rem 0; border-bottom: 1px solid #8885; }
   td:not(:empty)::before { content: attr(data-head) ": "; opacity: .7; }
 }
-"""
-_TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
 """

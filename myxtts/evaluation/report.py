@@ -231,7 +231,12 @@ def _html(facts: ReportFacts, pictures: Mapping[str, Path]) -> str:
         parts.append(f"<p>{escape(what)}: <code>{escape(str(path))}</code></p>")
     if worst := _worst(facts):
         parts += ["<h2>Understood worst</h2>", _html_table(worst)]
-    return _TEMPLATE.format(title=escape(facts.title), style=_STYLE, body="\n".join(parts))
+    return html_page(facts.title, _STYLE, parts)
+
+
+def html_page(title: str, style: str, parts: Iterable[str]) -> str:
+    """A page that needs no other file."""
+    return _TEMPLATE.format(title=escape(title), style=style, body="\n".join(parts))
 
 
 def _html_table(rows: Sequence[Sequence[str]]) -> str:

@@ -56,18 +56,18 @@ class PerformanceMonitor:
         with self._lock:
             self._steps.append((data_s, compute_s, batch_size))
 
-    def record_cache_hit(self) -> None:
-        self._count("hits")
+    def record_cache_hit(self, count: int = 1) -> None:
+        self._count("hits", count)
 
-    def record_cache_miss(self) -> None:
-        self._count("misses")
+    def record_cache_miss(self, count: int = 1) -> None:
+        self._count("misses", count)
 
-    def record_cache_error(self) -> None:
-        self._count("errors")
+    def record_cache_error(self, count: int = 1) -> None:
+        self._count("errors", count)
 
-    def _count(self, what: str) -> None:
+    def _count(self, what: str, count: int) -> None:
         with self._lock:
-            self._cache[what] += 1
+            self._cache[what] += count
 
     # What it says
 

@@ -16,7 +16,7 @@ from myxtts.checkpoints import Voice, load_voice
 from myxtts.checkpoints.files import new_folder, remove_folder
 from myxtts.data.utterance import Utterance
 from myxtts.training.loop import FINISHED, Hook, StepRecord
-from myxtts.training.tensorboard import TensorBoardHook
+from myxtts.training.tensorboard import Boards
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class EvaluationHook(Hook):
         snapshot: Callable[[], AbstractContextManager[Voice]],
         interval: int,
         listeners: Sequence[Hook],
-        board: TensorBoardHook | None = None,
+        board: Boards | None = None,
         candidates: Candidates | None = None,
         export: Callable[[Path, Voice], None] | None = None,
     ):

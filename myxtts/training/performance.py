@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.monitoring.evidence import Recorder
+from myxtts.monitoring.monitor import get_performance_monitor
 from myxtts.monitoring.page import PageFacts, ShapeUse, write_page
 from myxtts.monitoring.system import SystemSampler
+from myxtts.monitoring.timeline import WAIT
 from myxtts.monitoring.timers import stages
 from myxtts.monitoring.verdict import Verdict, diagnose, performance_report
 from myxtts.training.loop import Hook, StepRecord
@@ -56,6 +58,7 @@ class PerformanceHook(Hook):
     def after_step(self, record: StepRecord) -> None:
         if not len(self.recorder):  # from here on, as the recorder counts
             self._stages = stages.totals()
+        self._tell_monitor(record)
         for name, value in record.metrics.items():
             if name == "loss" or (name.endswith("_loss") and "/" not in name):
                 steps, values = self._losses.setdefault(name, (array("q"), array("f")))
@@ -128,6 +131,15 @@ class PerformanceHook(Hook):
                 f"{first.wait_ms:.0f} ms for its batch and took {first.compute_ms:.0f} ms, "
                 f"{first.compile_ms:.0f} ms of them to trace and compile."
             ],
+        )
+
+    def _tell_monitor(self, record: StepRecord) -> None:
+        """Let the monitor of this process know: whoever asks it after training gets an answer."""
+        times = record.times
+        waited = times.idle.get(WAIT, 0.0)
+        computed = times.device_ms + times.compile_ms + times.stall_ms - waited
+        get_performance_monitor().log_step_timing(
+            waited / 1e3, computed / 1e3, int(record.index.shape[0])
         )
 
     def _padding_waste(self) -> float | None:

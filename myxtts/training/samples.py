@@ -13,7 +13,7 @@ from myxtts.training.loop import Hook, StepRecord
 from myxtts.training.optimizer import averaged_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import complete
-from myxtts.training.tensorboard import TensorBoardHook
+from myxtts.training.tensorboard import Boards
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SampleHook(Hook):
         optimizer: keras.optimizers.Optimizer,
         batch: dict[str, tf.Tensor],
         interval: int,
-        board: TensorBoardHook,
+        board: Boards,
         spec: AudioSpec,
     ):
         self.model, self.optimizer, self.batch = model, optimizer, batch

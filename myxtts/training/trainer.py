@@ -60,7 +60,7 @@ from myxtts.training.steps import (
     make_eval_step,
     make_train_step,
 )
-from myxtts.training.tensorboard import TensorBoardHook
+from myxtts.training.tensorboard import Boards, TensorBoardHook
 from myxtts.training.validation import ValidationHook, mean_mel_loss, speaker_voices
 
 log = logging.getLogger(__name__)
@@ -328,12 +328,13 @@ class XTTSTrainer:
         board = TensorBoardHook(
             Path(training.tensorboard_log_dir or self.folder / "tensorboard"), interval
         )
-        listeners.append(board)
+        boards: list[Hook] = [board]
         if training.use_wandb:
             from myxtts.training.wandb import WandbHook
 
             project, settings = training.wandb_project, to_dict(self.config)
-            listeners.append(WandbHook(project, settings, self.folder, interval))
+            boards.append(WandbHook(project, settings, self.folder, interval))
+        listeners += boards
         validation = None
         if val_dataset is not None:
             validation = ValidationHook(
@@ -345,7 +346,7 @@ class XTTSTrainer:
                 listeners,
                 mean_mel_loss(val_dataset),
             )
-        evaluation = self._evaluation(epoch_size, optimizer, listeners, board)
+        evaluation = self._evaluation(epoch_size, optimizer, listeners, Boards(boards))
         chooses = evaluation is not None and training.evaluation_metric != METRIC
         saving = SavingHook(
             self.folder,
@@ -381,7 +382,7 @@ class XTTSTrainer:
                         optimizer,
                         sample,
                         training.sample_interval,
-                        board,
+                        Boards(boards),
                         self.config.data.audio_spec,
                     )
                 )

@@ -3,12 +3,11 @@
 import copy
 import logging
 import resource
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from operator import attrgetter
@@ -24,7 +23,6 @@ from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config, save_config
 from myxtts.data import measure, policy
 from myxtts.data.training_data import TrainingData
-from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.simulated import SimulatedDevice
@@ -33,45 +31,32 @@ from myxtts.training.loop import TrainingLoop
 from myxtts.training.profiling import SimulatedStep, Step, Told
 from myxtts.training.runs import alone_in, set_aside
 from myxtts.training.trainer import XTTSTrainer
+from myxtts.training.tuning_choices import (
+    BUDGET,
+    DEPTH,
+    READER,
+    SIZE,
+    WORKERS,
+    Choice,
+    Circumstances,
+    Loading,
+    Throughput,
+    candidates,
+    choose_batch,
+    choose_least,
+    choose_reader,
+    reason_to_stay,
+)
 
 log = logging.getLogger(__name__)
 
-SIZE, BUDGET = "data.batch_size", "data.max_frames_per_batch"
-READER, WORKERS = "data.use_tf_native_loading", "data.num_workers"
-DEPTH = "data.prefetch_buffer_size"
 TUNED = (SIZE, BUDGET, READER, WORKERS, DEPTH)
 AUTO = "training.auto_tune"
 FILE = "auto_tuned.yaml"
 
-DEPTHS = (1, 2, 4, 8)
 READER_NAMES = {True: "native", False: "host"}
-# A batch that is smaller and almost as fast leaves memory free and makes more updates.
-ALMOST = 0.95
-# Below these shares a difference is none, whatever its rounds agree on.
-LEAST_WAIT, LEAST_CPU = 0.01, 0.05
 ROUNDS = 3
 TRIAL_SECONDS, LEAST_STEPS, MOST_STEPS, MOST_BATCHES = 1.0, 3, 40, 200
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """A value that was not chosen, what was measured of it, and why."""
-
-    value: Any
-    measured: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The value of a setting, what was measured of it, why it is this one, and what else it could
-    have been."""
-
-    setting: str
-    value: Any
-    measured: str
-    why: str
-    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,55 +92,6 @@ class Tuning:
             for row in rows
         ]
         return "\n".join(line.rstrip() for line in [*lines, "*: chosen"])
-
-
-@dataclass(frozen=True)
-class Loading:
-    """What one way of loading gave, round by round; all ways took turns."""
-
-    stalls: tuple[float, ...]  # the share of time in which the device waited for a batch
-    batch_ms: tuple[float, ...]  # what a batch takes if nobody uses it
-    cpu_ms: tuple[float, ...]  # ... and what it costs, on all cores together
-
-    @property
-    def stall(self) -> float:
-        return statistics.median(self.stalls)
-
-    @property
-    def paces(self) -> list[float]:
-        """How many times as long a step takes as without waiting."""
-        return [1.0 / max(1e-6, 1.0 - stall) for stall in self.stalls]
-
-    def __str__(self) -> str:
-        return (
-            f"the device waits {100 * self.stall:.1f} %; unused, a batch takes "
-            f"{statistics.median(self.batch_ms):.1f} ms, "
-            f"{statistics.median(self.cpu_ms):.1f} CPU-ms"
-        )
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """The real frames per second of steps of one size, round by round, or why there are none."""
-
-    rates: tuple[float, ...] = ()
-    failure: str = ""
-
-    @property
-    def rate(self) -> float:
-        return statistics.median(self.rates)
-
-    def __str__(self) -> str:
-        return f"{self.rate:,.0f} frames/s" if self.rates else "-"
-
-
-@dataclass(frozen=True)
-class Circumstances:
-    """What decides whether a setting has any effect in a run."""
-
-    is_stored: bool  # every batch is read from the cache
-    is_simulated: bool = False
-    given: Mapping[str, str] = field(default_factory=dict)  # by whom a setting was settled before
 
 
 def tune(
@@ -228,7 +164,7 @@ def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSCo
         log.info("the run in %s did not tune itself when it began: its settings stay", run)
         return config
     begun = load_config(run / FILE)
-    chosen = {path: _value(begun, path) for path in TUNED if path not in given}
+    chosen = {path: attrgetter(path)(begun) for path in TUNED if path not in given}
     shown = ", ".join(f"{path} {_shown(path, value)}" for path, value in chosen.items())
     log.info("as chosen when the run in %s began: %s", run, shown)
     settled = with_settings(config, chosen | {AUTO: False})
@@ -242,105 +178,6 @@ def with_settings(config: XTTSConfig, values: Mapping[str, Any]) -> XTTSConfig:
     """The configuration with some settings, by their paths, at other values."""
     flat = {path.rpartition(".")[2]: value for path, value in values.items()}
     return XTTSConfig(data=config.data, model=config.model, training=config.training, **flat)
-
-
-def choose_reader(found: Mapping[bool, Loading], present: bool) -> Choice:
-    """The reader for which the device waits less, or else the cheaper one, or else the present."""
-    own, other = found[present], found[not present]
-    by_wait = "the device waits less", "the device waits longer"
-    by_cost = "it costs less", "it costs more"
-    if _exceeds(own.paces, other.paces, LEAST_WAIT):
-        chosen, (why, why_not) = not present, by_wait
-    elif _exceeds(other.paces, own.paces, LEAST_WAIT):
-        chosen, (why, why_not) = present, by_wait
-    elif _exceeds(own.cpu_ms, other.cpu_ms, LEAST_CPU):
-        chosen, (why, why_not) = not present, by_cost
-    elif _exceeds(other.cpu_ms, own.cpu_ms, LEAST_CPU):
-        chosen, (why, why_not) = present, by_cost
-    else:
-        chosen, why, why_not = present, "no difference: it stays", "no measurable difference"
-    lost = Alternative(not chosen, str(found[not chosen]), why_not)
-    return Choice(READER, chosen, str(found[chosen]), why, (lost,))
-
-
-def choose_least(setting: str, found: Mapping[int, Loading]) -> Choice:
-    """The least number with which the device waits no longer than with the best, but for noise."""
-    best = min(sorted(found), key=lambda value: found[value].stall)
-    slower = {
-        value for value in found if _exceeds(found[value].paces, found[best].paces, LEAST_WAIT)
-    }
-    chosen = min(value for value in found if value not in slower)
-    lost = tuple(
-        Alternative(
-            value,
-            str(found[value]),
-            "the device waits longer" if value in slower else f"gains nothing over {chosen}",
-        )
-        for value in sorted(found)
-        if value != chosen
-    )
-    why = "the least with which the device waits no longer than with any"
-    return Choice(setting, chosen, str(found[chosen]), why, lost)
-
-
-def choose_batch(setting: str, found: Mapping[int, Throughput]) -> Choice:
-    """The smallest size that is almost as fast as the fastest."""
-    working = {size: one.rate for size, one in found.items() if one.rates}
-    if not working:
-        failures = "; ".join(f"{size}: {one.failure}" for size, one in sorted(found.items()))
-        raise UserError(
-            f"no {setting} could be tried ({failures}): give a smaller --batch-size or "
-            "--max-frames-per-batch, drop long utterances with --max-mel-frames, or choose a "
-            "smaller --model-size"
-        )
-    best = max(working.values())
-    chosen = min(size for size, rate in working.items() if rate >= ALMOST * best)
-    lost = []
-    for size, one in sorted(found.items()):
-        if size != chosen:
-            why = one.failure or f"only {100 * working[size] / best:.0f} % of the fastest"
-            if not one.failure and working[size] >= ALMOST * best:
-                why = f"not {100 * (1 - ALMOST):.0f} % faster than {chosen}"
-            lost.append(Alternative(size, str(one), why))
-    why = f"the smallest within {100 * (1 - ALMOST):.0f} % of the fastest"
-    return Choice(setting, chosen, str(found[chosen]), why, tuple(lost))
-
-
-def reason_to_stay(setting: str, config: XTTSConfig, seen: Circumstances) -> str:
-    """Why a setting is left as it is, or nothing where it is to be measured."""
-    data = config.data
-    if setting in seen.given:
-        return f"left as it is: given by {seen.given[setting]}"
-    if setting == SIZE and data.max_frames_per_batch:
-        return "not measured: max_frames_per_batch decides how large a batch is"
-    if setting == BUDGET and not data.max_frames_per_batch:
-        return "not used here: batch_size decides how large a batch is"
-    if setting in (SIZE, BUDGET) and seen.is_simulated:
-        return "not measured: a simulated step takes equally long for any batch"
-    if setting == READER and not seen.is_stored:
-        return "not used here: batches are computed, not read"
-    if setting == READER and not (data.enable_memory_mapping or data.memory_cache):
-        return "not measured: native loading needs enable_memory_mapping or memory_cache"
-    if setting == WORKERS and seen.is_stored:
-        return "not used here: everything is stored"
-    if setting == DEPTH and not data.optimize_cpu_gpu_overlap:
-        return "not used here: optimize_cpu_gpu_overlap is off"
-    return ""
-
-
-def candidates(setting: str, config: XTTSConfig, cores: int, utterances: int) -> list[Any]:
-    """The values that are tried, in ascending order."""
-    present = _value(config, setting)
-    if setting == READER:
-        return [False, True]
-    if setting == DEPTH:
-        return sorted({*DEPTHS, present})
-    if setting == WORKERS:
-        return sorted({*(2**power for power in range(cores.bit_length())), cores})
-    unit = max(1, config.data.utterances_per_speaker) if setting == SIZE else 1
-    sizes = {max(unit, present // 2 // unit * unit), present, 2 * present, 4 * present}
-    # A batch holds no more than the corpus.
-    return sorted(s for s in sizes if setting == BUDGET or s <= max(present, utterances))
 
 
 def trial_length(seconds: float, most: int) -> int:
@@ -380,7 +217,7 @@ class _Tuner:
         for setting in TUNED:
             why = reason_to_stay(setting, self.config, self.seen)
             if why:
-                choices.append(Choice(setting, _value(self.config, setting), "-", why))
+                choices.append(Choice(setting, attrgetter(setting)(self.config), "-", why))
                 continue
             until = self.done + self._units(setting)
             choices.append(self._choose(setting, self._candidates(setting)))
@@ -398,7 +235,7 @@ class _Tuner:
         rounds = measure.interleaved(variants, self.rounds)
         found = {value: Loading(*zip(*rounds[value], strict=True)) for value in values}
         if setting == READER:
-            return choose_reader(found, _value(self.config, setting))
+            return choose_reader(found, attrgetter(setting)(self.config))
         return choose_least(setting, found)
 
     def _load(self, data: TrainingData, steps: int, batches: int) -> tuple[float, float, float]:
@@ -555,17 +392,6 @@ def _drain(data: TrainingData, batches: int) -> measure.Cost:
     with closing(data.stream()) as items:
         next(items)
         return measure.measure(lambda: islice(items, batches), batches)
-
-
-def _exceeds(values: Sequence[float], others: Sequence[float], least: float) -> bool:
-    """Whether rounds gave more than those beside them: by this share, and beyond their noise."""
-    ratios = [a / max(1e-9, b) for a, b in zip(values, others, strict=True)]
-    excess = statistics.median(ratios) - 1.0
-    return excess > max(least, (max(ratios) - min(ratios)) / 2)
-
-
-def _value(config: XTTSConfig, setting: str) -> Any:
-    return attrgetter(setting)(config)
 
 
 def _shown(setting: str, value: Any) -> str:

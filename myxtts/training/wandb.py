@@ -22,7 +22,7 @@ class WandbHook(Hook):
                 "Weights & Biases was asked for and is not installed: "
                 "pip install 'myxtts[wandb]', or set training.use_wandb to false"
             ) from error
-        self._wandb, self._run = wandb, None
+        self._wandb, self._run, self._step = wandb, None, 0
         self.project, self.config = project, dict(config)
         self.folder, self.log_interval = Path(folder), log_interval
 
@@ -40,11 +40,11 @@ class WandbHook(Hook):
         if record.step % self.log_interval == 0:
             values = {"epoch": record.epoch, **record.metrics, **record.figures}
             values["utilisation"] = record.times.utilisation
-            self._run.log(values, step=record.step)
+            self._log(record.step, values)
 
     def record_validation(self, step: int, metrics: Mapping[str, float]) -> None:
         """Log what a validation after `step` measured."""
-        self._run.log({f"val/{name}": value for name, value in metrics.items()}, step=step)
+        self._log(step, {f"val/{name}": value for name, value in metrics.items()})
 
     @property
     def is_active(self) -> bool:
@@ -54,13 +54,19 @@ class WandbHook(Hook):
     def images(self, step: int, name: str, array: np.ndarray) -> None:
         """Log a picture, as TensorBoardHook.images takes it."""
         picture = grey(array) if array.ndim == 2 else array
-        self._run.log({name: self._wandb.Image(picture)}, step=step)
+        self._log(step, {name: self._wandb.Image(picture)})
 
     def audio(self, step: int, name: str, samples: np.ndarray, rate: int) -> None:
         """Log a recording [samples] between -1 and 1."""
-        self._run.log({name: self._wandb.Audio(samples.astype(np.float32), rate)}, step=step)
+        self._log(step, {name: self._wandb.Audio(samples.astype(np.float32), rate)})
 
     def finish(self, step: int, reason: str) -> None:
         if self._run is not None:
             self._run.finish()
             self._run = None
+
+    def _log(self, step: int, values: Mapping[str, Any]) -> None:
+        """Log for a step; W&B drops what comes for one that is past, so that it names its own."""
+        late = {"late/step": step} if step < self._step else {}
+        self._step = max(self._step, step)
+        self._run.log({**values, **late}, step=self._step)

@@ -13,7 +13,8 @@ from tests.training.runs import SMALL
 @pytest.fixture
 def chosen(monkeypatch):
     """Stands for the measuring: it chooses batches of 2, and keeps what it was asked."""
-    from myxtts.training.tuning import SIZE, Choice, Tuning, with_settings
+    from myxtts.training.tuning import Tuning, with_settings
+    from myxtts.training.tuning_choices import SIZE, Choice
 
     asked = []
 

@@ -184,7 +184,7 @@ def test_a_model_that_is_broken_or_does_not_know_the_language_is_refused(whisper
 
 def test_missing_faster_whisper_is_named(whisper_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "faster_whisper", None)  # importing it now fails
-    with pytest.raises(UserError, match="pip install faster-whisper"):
+    with pytest.raises(UserError, match=r"pip install .myxtts\[whisper\]"):
         Whisper(whisper_folder, "en")
 
 

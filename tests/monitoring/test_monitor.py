@@ -3,9 +3,12 @@ import threading
 import pytest
 
 import myxtts.monitoring.monitor as monitoring
+from myxtts.config.config import XTTSConfig
 from myxtts.data.profiling import usable_profiler
+from myxtts.data.training_data import TrainingData
 from myxtts.monitoring.monitor import PerformanceMonitor
 from myxtts.utils import performance
+from tests.make_corpus import make_corpus
 from tests.monitoring.fake_clock import FakeClock
 
 
@@ -78,3 +81,12 @@ def test_a_process_has_one_monitor_and_prints_its_report(monkeypatch, capsys):
     monitor.log_step_timing(0.0, 1.0, 4)
     performance.print_performance_report()
     assert "Verdict: Healthy" in capsys.readouterr().out
+
+
+def test_training_data_tell_the_monitor_of_the_process(monkeypatch, tmp_path):
+    monkeypatch.setattr(monitoring, "_own", None)
+    corpus = make_corpus(tmp_path / "corpus", 8)
+    config = XTTSConfig(data_path=str(corpus), preprocessing_mode="precompute", val_fraction=0.0)
+    TrainingData(config)
+    found = performance.get_performance_monitor().get_bottleneck_analysis()
+    assert found["cache"] == {"hits": 8, "misses": 0, "errors": 0}

@@ -373,6 +373,14 @@ def test_wandb_gets_the_settings_the_scalars_and_the_end(tmp_path, fake_wandb):
     ]
 
 
+def test_scores_that_come_late_name_their_step(tmp_path, fake_wandb):
+    hook = WandbHook("voices", {}, tmp_path, log_interval=1)
+    hook.start(0)
+    hook.after_step(record(7, {}))
+    hook.record_validation(3, {"wer": 0.5})
+    assert fake_wandb[-1] == ("log", (7, {"val/wer": 0.5, "late/step": 3}))
+
+
 def test_pictures_and_audio_go_to_every_board_that_is_active(tmp_path, fake_wandb):
     wandb, board = WandbHook("voices", {}, tmp_path, 1), TensorBoardHook(tmp_path / "events", 1)
     boards = Boards([board, wandb])

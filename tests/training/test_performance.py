@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import pytest
 
+from myxtts.monitoring import monitor
 from myxtts.monitoring.timeline import WAIT, StepTimes
 from myxtts.training.loop import StepRecord
 from myxtts.training.performance import PAGE, PerformanceHook
@@ -59,6 +60,16 @@ def test_a_single_step_is_not_judged(messages):
     hook.after_epoch(0, 1)
     hook.finish(1, "done")
     assert messages() == []
+
+
+def test_the_monitor_of_the_process_hears_of_every_step(monkeypatch):
+    monkeypatch.setattr(monitor, "_own", None)
+    hook = PerformanceHook()
+    for step in (1, 2, 3):
+        tell(hook, step)
+    found = monitor.get_performance_monitor().get_bottleneck_analysis()
+    assert found["data_ms"]["mean"] == pytest.approx(2 / 3)  # nothing was before the first step
+    assert found["samples_per_second"] == pytest.approx(6 / 0.029)
 
 
 def test_a_run_leaves_a_page(tmp_path, messages):

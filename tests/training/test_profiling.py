@@ -103,6 +103,14 @@ def test_a_disk_that_hides_behind_a_mapping_shows_by_difference(world):
     assert verdict.stage == timers.READ and verdict.gain == pytest.approx(90 / 20, rel=0.03)
 
 
+def test_what_another_stage_did_is_not_taken_for_batching(world):
+    """A native reader's work is seen by difference only."""
+    feeds = {CONFIGURED: world.feed(tokens=60), IN_MEMORY: world.feed(tokens=60)}
+    profile = compare(world.step(), feeds, batch_of(), 40, clock=world.clock)
+    assert profile.verdict.stage == timers.TOKENS
+    assert profile.evidence.stages[timers.BATCHING] == pytest.approx(0.0, abs=1e-6)
+
+
 def test_a_little_waiting_is_moderate(world):
     verdict = world.verdict({CONFIGURED: world.feed(features=23)})
     assert verdict.share == pytest.approx(3 / 23, abs=0.03)

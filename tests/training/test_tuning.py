@@ -16,9 +16,17 @@ from myxtts.training import tuning
 from myxtts.training.loop import TrainingLoop
 from myxtts.training.trainer import XTTSTrainer
 from myxtts.training.tuning import (
+    FILE,
+    Room,
+    Tuning,
+    settle_run,
+    trial_length,
+    tune,
+    with_settings,
+)
+from myxtts.training.tuning_choices import (
     BUDGET,
     DEPTH,
-    FILE,
     READER,
     SIZE,
     WORKERS,
@@ -26,18 +34,12 @@ from myxtts.training.tuning import (
     Choice,
     Circumstances,
     Loading,
-    Room,
     Throughput,
-    Tuning,
     candidates,
     choose_batch,
     choose_least,
     choose_reader,
     reason_to_stay,
-    settle_run,
-    trial_length,
-    tune,
-    with_settings,
 )
 from tests.make_corpus import make_corpus
 from tests.training.runs import assert_equal_states, final_state, run_config
