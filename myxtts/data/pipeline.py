@@ -121,9 +121,27 @@ def cached_batches(cache: PackedCache, plan: BatchPlan, options: ReaderOptions) 
 def runtime_batches(
     cache: PackedCache, plan: BatchPlan, settings: FeatureSettings, options: ReaderOptions
 ) -> Batches:
-    """Batches from the recordings: threads decode, the graph computes, nothing is stored."""
-    dataset = runtime_dataset(cache, plan, settings, options)
-    return Batches(lambda: dataset, plan, "runtime")
+    """Batches from the recordings: threads decode, the graph computes, nothing is stored.
+
+    Without tf.data: who drops an iterator of it while its threads ask Python for the next batch
+    waits for them with Python's lock in hand, for ever.
+    """
+    ahead = options.prefetch if options.overlap else 0
+    compute = _compiled_features(cache, settings)
+
+    def features(waveforms: readers.Batch) -> TensorBatch:
+        with tf.device("/CPU:0"):
+            batch = compute(_to_tensors(waveforms, ""))
+        return _on_device(batch, options.device)
+
+    def make() -> Iterator[TensorBatch]:
+        waveforms = _waveform_batches(cache, plan, settings, options.workers, ahead)
+        if not options.overlap:
+            return map(features, waveforms)
+        found = readers.mapped_ahead(waveforms, features, options.workers)
+        return readers.in_background(found, options.prefetch)
+
+    return Batches(make, plan, "runtime")
 
 
 def piece_batches(source: PieceSource, plan: PiecePlan, options: ReaderOptions) -> "PieceBatches":
@@ -241,10 +259,7 @@ def runtime_dataset(
     """Waveforms from decoding threads, features from the graph."""
     ahead = options.prefetch if options.overlap else 0
     make = lambda: _waveform_batches(cache, plan, settings, options.workers, ahead)  # noqa: E731
-    spec = _signature(cache, skip=("mel", "energy", "pitch"))
-    spec["samples"] = tf.TensorSpec([None, None], tf.float32)
-    spec["sample_lengths"] = tf.TensorSpec([None], tf.int32)
-    dataset = tf.data.Dataset.from_generator(make, output_signature=spec)
+    dataset = tf.data.Dataset.from_generator(make, output_signature=_waveform_signature(cache))
     calls = options.workers if options.overlap else None
     dataset = dataset.map(_features_in_graph(settings), num_parallel_calls=calls)
     return _finish(dataset, options, threads=max(2, options.workers))
@@ -345,10 +360,14 @@ def _to_tensors(batch: readers.Batch, device: str) -> TensorBatch:
     with stage(HAND_OVER):
         with tf.device("/CPU:0"):
             tensors = {name: _hand_over_one(array) for name, array in batch.items()}
-        if not device:
-            return tensors
-        with tf.device(device):
-            return {name: tf.identity(tensor) for name, tensor in tensors.items()}
+        return _on_device(tensors, device)
+
+
+def _on_device(batch: TensorBatch, device: str) -> TensorBatch:
+    if not device:
+        return batch
+    with tf.device(device):
+        return {name: tf.identity(tensor) for name, tensor in batch.items()}
 
 
 def _hand_over_one(array: np.ndarray) -> tf.Tensor:
@@ -416,6 +435,24 @@ def _waveform_batch(
         length = int(cache.text_lengths[position])
         tokens.copy(int(cache.starts["tokens"][position]), length, batch["tokens"][row])
     return batch | {"samples": samples, "sample_lengths": lengths}
+
+
+def _waveform_signature(cache: PackedCache) -> dict[str, tf.TensorSpec]:
+    spec = _signature(cache, skip=("mel", "energy", "pitch"))
+    spec["samples"] = tf.TensorSpec([None, None], tf.float32)
+    return spec | {"sample_lengths": tf.TensorSpec([None], tf.int32)}
+
+
+def _compiled_features(cache: PackedCache, settings: FeatureSettings):
+    """The function waveforms -> features for batches of a cache, traced only once."""
+    signature = _waveform_signature(cache)
+    key = (settings, tuple(signature.items()))
+    if key not in _compiled:
+        _compiled[key] = tf.function(_features_in_graph(settings), input_signature=[signature])
+    return _compiled[key]
+
+
+_compiled: dict = {}
 
 
 def _features_in_graph(settings: FeatureSettings):

@@ -31,7 +31,7 @@ from myxtts.monitoring.timers import BATCHING, stage
 
 Batch = dict[str, np.ndarray]
 Lookup = Callable[[int], dict[str, np.ndarray] | None]
-Item = TypeVar("Item")
+Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
 def host_batches(cache: PackedCache, plan: BatchPlan) -> Iterator[Batch]:
@@ -76,6 +76,26 @@ def worked_ahead(
                 yield number - ahead, {i: job.result() for i, job in jobs.items()}
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def mapped_ahead(
+    items: Iterable[Item], work: Callable[[Item], Result], workers: int
+) -> Iterator[Result]:
+    """Work on items in threads, one ahead for each of them, and give the results in order."""
+    pool = ThreadPoolExecutor(workers)
+    pending: deque = deque()
+    source = iter(items)
+    try:
+        for item in source:
+            pending.append(pool.submit(work, item))
+            if len(pending) > workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        if hasattr(source, "close"):
+            source.close()
 
 
 def make_batch(

@@ -301,6 +301,36 @@ def test_the_runtime_graph_computes_the_features(corpus):
     assert set(dataset.element_spec) == set(next(iter(dataset)))
 
 
+_DROP_EARLY = """
+import sys
+from tests.data.conftest import configured
+from myxtts.data.training_data import TrainingData
+
+if __name__ == "__main__":
+    data = TrainingData(configured(sys.argv[1], preprocessing_mode="runtime"))
+    for _ in range(8):
+        batches = iter(data.train_batches())
+        next(batches)
+        del batches
+    held = iter(data.train_batches())
+    next(held)
+    print("done", flush=True)  # and one is still open when the process ends
+"""
+
+
+def test_batches_from_recordings_can_be_dropped_midway(corpus):
+    """In a process of its own: a deadlock with Python's lock in hand can be ended by none of its
+    own threads."""
+    result = subprocess.run(
+        [sys.executable, "-c", _DROP_EARLY, str(corpus)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
+
+
 # Memory
 
 _READ_ALL = """

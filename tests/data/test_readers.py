@@ -12,6 +12,7 @@ from myxtts.data.readers import (
     filling_batches,
     host_batches,
     in_background,
+    mapped_ahead,
     reading_ahead,
     worked_ahead,
 )
@@ -314,3 +315,32 @@ def test_labels_follow_the_utterance_when_some_are_selected(make_cache):
     np.testing.assert_array_equal(batch["speaker"], cache.speaker[order])
     np.testing.assert_array_equal(batch["mel_lengths"], cache.mel_lengths[order])
     np.testing.assert_array_equal(batch["text_lengths"], cache.text_lengths[order])
+
+
+# Working on items ahead
+
+
+def test_work_ahead_keeps_the_order_and_closes_its_source():
+    closed, begun = [], []
+
+    def items():
+        try:
+            for number in range(100):
+                begun.append(number)
+                yield number
+        finally:
+            closed.append(True)
+
+    found = mapped_ahead(items(), lambda number: number * 10, workers=2)
+    assert [next(found) for _ in range(3)] == [0, 10, 20]
+    assert len(begun) <= 6  # two ahead, and no more
+    found.close()
+    assert closed == [True]
+    assert list(mapped_ahead(iter(range(5)), str, 2)) == ["0", "1", "2", "3", "4"]
+
+
+def test_what_work_ahead_raises_is_raised_in_its_turn():
+    found = mapped_ahead(iter([1, 0, 2]), lambda number: 6 // number, workers=1)
+    assert next(found) == 6
+    with pytest.raises(ZeroDivisionError):
+        next(found)
