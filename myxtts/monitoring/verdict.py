@@ -70,11 +70,20 @@ REMEDIES: Mapping[str, Remedy] = {
         "Python, which starts every operation by itself",
         "run steps as a graph (enable_graph_mode: true, no --enable-eager-debug)",
     ),
-    LOGGING: Remedy("what is done beside the steps", "do it less often (log_interval)"),
+    LOGGING: Remedy("what is done beside the steps", "do it less often ({setting})"),
     DEVICE: Remedy(
         "a device that has slowed down",
         "see what else uses it and whether it is throttled (`myxtts monitor`)",
     ),
+}
+
+
+# How often a hook has much to do, where that is not each time that something is logged.
+HOOK_SETTINGS = {
+    "ValidationHook": "--validation-interval",
+    "SavingHook": "--save-interval",
+    "SampleHook": "sample_interval",
+    "EvaluationHook": "--evaluation-interval",
 }
 
 
@@ -218,13 +227,15 @@ def _healthy(evidence: Evidence) -> Verdict:
 
 def _held_back(stage: str, share: float, gain: float, evidence: Evidence) -> Verdict:
     remedy = REMEDIES[stage]
+    setting = HOOK_SETTINGS.get(_slowest_hook(evidence), "log_interval")
+    change = remedy.change.format(setting=setting)
     known = math.isfinite(gain)
     then = f"predicted {gain:.2f} x as fast" if known else "`myxtts profile` tells what that gains"
     sentence = (
         f"{_degree(stage, share)} {100 * share:.1f} % of the time goes to {remedy.what}"
-        f"{_detail(stage, evidence)}; {remedy.change}: {then}."
+        f"{_detail(stage, evidence)}; {change}: {then}."
     )
-    return Verdict(stage, share, sentence, remedy.change, gain, evidence.utilisation)
+    return Verdict(stage, share, sentence, change, gain, evidence.utilisation)
 
 
 def _degree(stage: str, share: float) -> str:
@@ -236,7 +247,7 @@ def _degree(stage: str, share: float) -> str:
 
 def _detail(stage: str, evidence: Evidence) -> str:
     if stage == LOGGING and evidence.hooks:
-        name = max(evidence.hooks, key=evidence.hooks.get)
+        name = _slowest_hook(evidence)
         return f", most of it to {name} ({evidence.hooks[name]:.1f} ms a step)"
     if stage == COMPILATION:
         return f" ({evidence.compilations} compilations for {evidence.shapes} shapes)"
@@ -246,6 +257,10 @@ def _detail(stage: str, evidence: Evidence) -> str:
         busy = sum(evidence.stages.values())
         return f" ({evidence.stages[stage]:.1f} of {busy:.1f} ms of work for each batch)"
     return ""
+
+
+def _slowest_hook(evidence: Evidence) -> str:
+    return max(evidence.hooks, key=evidence.hooks.get, default="")
 
 
 def _share(ms: float, evidence: Evidence) -> float:

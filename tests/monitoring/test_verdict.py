@@ -101,6 +101,9 @@ def test_an_eager_run_is_judged_by_its_own_thread_until_a_graph_was_tried():
 def test_the_slowest_hook_is_named():
     verdict = diagnose(evidence(hooks_ms=40.0, hooks={"LogHook": 3.0, "FarDisk": 37.0}))
     assert "most of it to FarDisk (37.0 ms a step)" in verdict.sentence
+    assert verdict.change == "do it less often (log_interval)"
+    verdict = diagnose(evidence(hooks_ms=40.0, hooks={"LogHook": 3.0, "ValidationHook": 37.0}))
+    assert verdict.change == "do it less often (--validation-interval)"
 
 
 def test_utilisation_is_compute_over_compute_and_wait():
