@@ -148,7 +148,7 @@ def _profile(fault: Fault, corpus: Path, asked: argparse.Namespace, is_mended: b
     trainer = XTTSTrainer(create_default_config(str(corpus), **{**common, **settings}))
     trainer.prepare_datasets()
     data = trainer.data
-    batch = next(profiling._middle(data))
+    batch = profiling.middling_batch(data)
     make_step = fault.make_step or _simulated_step
     step = make_step(trainer, batch, asked.step_ms, is_mended)
 
@@ -165,13 +165,13 @@ def _profile(fault: Fault, corpus: Path, asked: argparse.Namespace, is_mended: b
     hooks = [SlowHook()] if fault.hook_seconds else []
     feeds = {profiling.CONFIGURED: profiling.Feed(make, hooks)}
     if data.train.mode != "runtime" and data.train.is_complete:
-        warm = profiling._reopened(data, memory_cache=True)
+        warm = profiling.reopened(data, memory_cache=True)
         make_warm = (lambda: fault.wrap(warm)) if fault.wrap and not is_mended else warm.stream
         feeds[profiling.IN_MEMORY] = profiling.Feed(make_warm)
     if step.is_eager:
         feeds[profiling.GRAPH] = profiling.Feed(
-            lambda: profiling._repeated(batch),
-            make_step=lambda: profiling._as_graph(trainer.config, data, batch),
+            lambda: profiling.repeated(batch),
+            make_step=lambda: profiling.as_graph(trainer.config, data, batch),
         )
     steps = (is_mended and fault.mended_steps) or fault.steps or asked.steps
     with fault.injected():

@@ -1,9 +1,8 @@
 """What holds training back, measured: old name of `myxtts profile`."""
 
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, f"{sys.path[0]}/..")
 
 from myxtts.cli.profile import main  # noqa: E402
 

@@ -18,6 +18,7 @@ from myxtts.models.xtts import build_xtts
 from myxtts.monitoring.gpus import GpuReader
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer
+from myxtts.training.profiling import middling_batch
 from myxtts.training.steps import CompiledStep, batch_signature, make_train_step
 
 TAKEN = 2  # steps of a kind in a row
@@ -88,13 +89,6 @@ def measure_steps(
     utterances, frames = batch["mel"].shape[:2]
     size = config.model.model_size
     return StepCosts(size, utterances, frames, *(tuple(costs[name]) for name in steps))
-
-
-def middling_batch(data: TrainingData) -> dict:
-    """The batch with the median number of frames among those of an epoch."""
-    frames = data.train.plan(data.batch_options).frames
-    wanted = int(frames.argsort(kind="stable")[len(frames) // 2])
-    return next(iter(data.train_batches(start=wanted)))
 
 
 def step_maker(config: XTTSConfig, data: TrainingData, batch: dict) -> Callable[..., CompiledStep]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.monitor import get_performance_monitor
 from myxtts.monitoring.page import PageFacts, ShapeUse, write_page
@@ -69,7 +70,7 @@ class PerformanceHook(Hook):
             self._padding[record.times.shape] = total + record.metrics["padding"], count + 1
         if self.folder is not None and len(self.recorder) >= self._next_page:
             self._next_page += max(STEPS_PER_PAGE, self._next_page // 4)
-            self.write_page()
+            self._try_to_write_page()
 
     def after_epoch(self, epoch: int, step: int) -> None:
         self._epochs += 1
@@ -81,12 +82,21 @@ class PerformanceHook(Hook):
             self.sampler.stop()
         if len(self.recorder) > self._reported:
             self._report()
-            if self.folder is not None:
-                log.info("where the time went, step by step: %s", self.write_page())
+            if self.folder is not None and self._try_to_write_page():
+                log.info("where the time went, step by step: %s", self.folder / PAGE)
 
     def verdict(self) -> Verdict:
         """What holds the run back, by all steps so far."""
         return diagnose(self._evidence())
+
+    def _try_to_write_page(self) -> bool:
+        """A page that finds no room must not end a training, or keep it from being saved."""
+        try:
+            self.write_page()
+        except UserError as error:
+            log.warning("%s", error)
+            return False
+        return True
 
     def write_page(self) -> Path:
         """Write the page of the run as it is now."""

@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
@@ -18,7 +18,6 @@ from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.verdict import Verdict, diagnose
 from myxtts.training.hooks import HistoryHook
 from myxtts.training.loop import SEEN_TO_THE_END, Hook, Items, TrainingLoop
-from myxtts.training.sources import endless
 from myxtts.training.steps import CompiledStep
 from myxtts.training.tensorboard import TensorBoardHook
 from myxtts.training.trainer import XTTSTrainer
@@ -104,7 +103,7 @@ def profile_training(
     is saved.
     """
     data, config = trainer.data, trainer.config
-    batch = next(_middle(data))
+    batch = middling_batch(data)
     step: Step
     if simulate_ms:
         step = SimulatedStep(SimulatedDevice(simulate_ms))
@@ -113,14 +112,14 @@ def profile_training(
     with tempfile.TemporaryDirectory(prefix="myxtts-profile-") as folder:
         feeds = {CONFIGURED: Feed(data.stream, _logging_hooks(config, Path(folder)))}
         if data.train.mode != "runtime" and data.train.is_complete:
-            feeds[IN_MEMORY] = Feed(_reopened(data, memory_cache=True).stream)
+            feeds[IN_MEMORY] = Feed(reopened(data, memory_cache=True).stream)
         if data.train.mode != "runtime":
             # Computing features takes a while, and shows in a few steps.
-            recordings = _reopened(data, preprocessing_mode="runtime")
+            recordings = reopened(data, preprocessing_mode="runtime")
             feeds[RECORDINGS] = Feed(recordings.stream, share=0.25)
         if step.is_eager:
-            make_graph = partial(_as_graph, config, data, batch)
-            feeds[GRAPH] = Feed(partial(_repeated, batch), make_step=make_graph)
+            make_graph = partial(as_graph, config, data, batch)
+            feeds[GRAPH] = Feed(partial(repeated, batch), make_step=make_graph)
         return compare(step, feeds, batch, steps, told)
 
 
@@ -137,7 +136,7 @@ def compare(
     kept = [item for item in islice(own.make(), WARM_UP + 1) if item]
     # In front, because a step of another kind may leave TensorFlow as these do not expect it.
     feeds = {
-        CONSTANT: Feed(partial(_repeated, batch)),
+        CONSTANT: Feed(partial(repeated, batch)),
         KEPT: Feed(lambda: cycle(kept)),
         **feeds,
     }
@@ -244,7 +243,7 @@ def _go(loop: TrainingLoop, items: Items) -> None:
         raise KeyboardInterrupt(f"stopped by {reason}: nothing was measured to the end")
 
 
-def _as_graph(config: XTTSConfig, data: TrainingData, batch: dict) -> CompiledStep:
+def as_graph(config: XTTSConfig, data: TrainingData, batch: dict) -> CompiledStep:
     """The step of an eager run, compiled."""
     trainer = XTTSTrainer(_changed(config, enable_graph_mode=True, enable_eager_debug=False))
     trainer.data = data
@@ -256,23 +255,21 @@ def _logging_hooks(config: XTTSConfig, folder: Path) -> list[Hook]:
     return [HistoryHook(folder, interval), TensorBoardHook(folder / "tensorboard", interval)]
 
 
-def _repeated(batch: dict) -> Iterator[tuple[int, int, dict]]:
+def repeated(batch: dict) -> Iterator[tuple[int, int, dict]]:
     number = 0
     while True:
         yield 0, number, batch
         number += 1
 
 
-def _middle(data: TrainingData) -> Iterator[dict]:
-    """The batches of an epoch from the one of median size on."""
-    frames = data.train_batches().plan.frames
-    middle = sorted(range(len(frames)), key=lambda n: int(frames[n]))[len(frames) // 2]
-    with closing(endless(data, 0, middle)) as items:
-        for _, _, batch in items:
-            yield batch
+def middling_batch(data: TrainingData) -> dict:
+    """The batch of median size among those of an epoch."""
+    frames = data.train.plan(data.batch_options).frames
+    middle = int(frames.argsort(kind="stable")[len(frames) // 2])
+    return next(iter(data.train_batches(start=middle)))
 
 
-def _reopened(data: TrainingData, **settings) -> TrainingData:
+def reopened(data: TrainingData, **settings) -> TrainingData:
     return TrainingData(_changed(data.config, **settings))
 
 

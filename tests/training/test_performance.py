@@ -83,6 +83,16 @@ def test_a_run_leaves_a_page(tmp_path, messages):
     assert messages()[-1] == f"where the time went, step by step: {tmp_path / PAGE}"
 
 
+def test_a_page_that_cannot_be_written_ends_nothing(tmp_path, messages):
+    (tmp_path / "file").write_text("no folder")
+    hook = PerformanceHook(tmp_path / "file", "a run")
+    hook.start(0)
+    for step in range(1, 4):
+        tell(hook, step)
+    hook.finish(3, "done")
+    assert str(tmp_path / "file") in messages()[-1] and len(messages()) == 2
+
+
 def test_a_real_run_writes_its_verdict_and_its_page(tmp_path, messages):
     corpus = make_corpus(tmp_path / "corpus", 12)
     trainer = XTTSTrainer(run_config(corpus, tmp_path / "run", max_steps=5))
