@@ -15,6 +15,7 @@ import numpy as np
 from myxtts.checkpoints import Voice, load_voice
 from myxtts.checkpoints.files import new_folder, remove_folder
 from myxtts.data.utterance import Utterance
+from myxtts.errors import UserError
 from myxtts.training.loop import FINISHED, Hook, StepRecord
 from myxtts.training.tensorboard import Boards
 
@@ -124,8 +125,14 @@ class EvaluationHook(Hook):
         began = time.monotonic()
         with self.snapshot() as voice:
             if self._speak(step, lambda: voice) and self.candidates:
-                self.export(self.candidates.path(step), voice)
+                self._keep(step, voice)
         log.info("evaluation after step %d: spoke in %.1f s", step, time.monotonic() - began)
+
+    def _keep(self, step: int, voice: Voice) -> None:
+        try:
+            self.export(self.candidates.path(step), voice)
+        except (UserError, OSError) as error:  # a full disk: training itself may still go on
+            log.warning("the voice of step %d cannot wait for its score: %s", step, _told(error))
 
     def collect(self, wait: bool = False) -> None:
         """Take the scores that are there, or wait for them, and tell who listens."""

@@ -189,6 +189,23 @@ def test_a_judge_that_fails_is_logged_and_training_goes_on(make_run, caplog):
     assert run.best == "6" and list(run.listener.heard) == [6]
 
 
+def test_a_voice_that_finds_no_room_is_judged_but_not_kept(make_run, caplog):
+    run = make_run(scores(s2=0.5, s4=0.7))
+
+    def full(folder, voice):
+        if voice.number == 2:
+            raise OSError(28, "No space left on device")
+        write(folder, voice)
+
+    run.evaluation.export = full
+    run.start()
+    for number in (1, 2, 3, 4):
+        run.step(number)
+    run.finish(4)
+    assert "the voice of step 2 cannot wait for its score" in caplog.text
+    assert set(run.listener.heard) == {2, 4} and run.best == "4"
+
+
 def test_a_score_without_the_metric_keeps_nothing(make_run):
     run = make_run({2: {"mcd": 3.0, "wer": float("nan")}})
     run.start()
