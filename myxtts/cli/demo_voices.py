@@ -11,6 +11,7 @@ from myxtts.cli.demo import (
     Clock,
     add_place_and_counts,
     check_counts,
+    informed,
     make_corpus,
     prepare,
     print_table,
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from myxtts.evaluation.similarity import VoiceScore
     from myxtts.inference.synthesizer import Synthesizer
 
-SPEAKERS, CLAUSES, STEPS, SENTENCES = 48, 40, 5000, 8
+SPEAKERS, CLAUSES, STEPS, VOCODER_STEPS, SENTENCES = 48, 40, 5000, 1500, 8
 SEEN, TESTED = 16, 5  # voices that are judged
-LEAST = {"speakers": SEEN, "clauses": 2, "steps": 1, "sentences": 1}
+LEAST = {"speakers": SEEN, "clauses": 2, "steps": 1, "vocoder_steps": 1, "sentences": 1}
 REFERENCES, EXAMPLES = 3, 6  # recordings to clone from, and to know a voice by
 # The one describes voices to the model, the other judges: no encoder marks its own work.
 ENCODER, JUDGE = "resemblyzer", "ecapa_tdnn"
@@ -43,6 +44,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
         parser,
         "runs/demo-voices",
         ("--steps", STEPS, "how many steps each model trains"),
+        ("--vocoder-steps", VOCODER_STEPS, "how many steps the vocoder of both trains"),
         ("--speakers", SPEAKERS, f"how many voices the corpus has, at least {SEEN}"),
         ("--clauses", CLAUSES, "how many sentences of each voice it has"),
         ("--sentences", SENTENCES, "how many unseen sentences are said in each voice"),
@@ -61,12 +63,15 @@ def run(args: argparse.Namespace) -> int:
         encoder, judge = (get_public(name, args.weights) for name in (ENCODER, JUDGE))
     with clock.stage("corpus"):
         make_corpus(args)
+    with clock.stage("vocoder"):
+        reason = train_vocoder(args)
     found = {}
     for variant, use_gst in VARIANTS.items():
         config = voices_config(args, variant, encoder, use_gst)
-        with clock.stage(f"prepare and train, {variant}"):
-            prepare(config)
-            reason = train(config)
+        if not reason.startswith("SIG"):
+            with clock.stage(f"prepare and train, {variant}"):
+                prepare(config)
+                reason = train(config)
         if reason.startswith("SIG"):
             print(f"stopped by {reason}; run the same command to go on")
             return INTERRUPTED
@@ -111,6 +116,32 @@ def voices_config(
     )
 
 
+def vocoder_folder(args: argparse.Namespace) -> Path:
+    return args.folder / "vocoder"
+
+
+def train_vocoder(args: argparse.Namespace) -> str:
+    """Train a light vocoder on all voices of the corpus, and say why it ended.
+
+    Griffin-Lim makes low voices hoarse; this one has a clock that keeps their pitch.
+    """
+    from myxtts.cli.train_vocoder import train as train_it
+    from myxtts.config.presets import create_default_config
+
+    config = create_default_config(
+        str(args.folder / "corpus"),
+        model_size="tiny",
+        text_units="phonemes",
+        val_fraction=0.01,
+        vocoder_type="istft",
+        stage2_max_steps=args.vocoder_steps,
+        checkpoint_dir=str(vocoder_folder(args)),
+    )
+    prepare(config)
+    with informed():
+        return train_it(config)
+
+
 def judge_voices(
     args: argparse.Namespace, config: XTTSConfig, judge: Path
 ) -> "dict[str, list[VoiceScore]]":
@@ -119,7 +150,8 @@ def judge_voices(
     from myxtts.data.demo import choose_voices, unseen_voices
     from myxtts.inference.synthesizer import Synthesizer
 
-    synthesizer = Synthesizer(load_voice(config.training.checkpoint_dir))
+    voice = load_voice(config.training.checkpoint_dir)
+    synthesizer = Synthesizer(voice, str(vocoder_folder(args)))
     embed = load_speaker_encoder(JUDGE, judge).embed_many
     seen, unseen = choose_voices("en", args.speakers)[:SEEN], unseen_voices("en")
     return {
@@ -173,11 +205,10 @@ def record(args: argparse.Namespace, voice: "DemoVoice", sentences: Sequence[str
 
 def copies(recorded: "Sequence[np.ndarray]", synthesizer: "Synthesizer") -> "list[np.ndarray]":
     """Return recordings as the vocoder makes them from their log-mels."""
-    from myxtts.audio.griffin_lim import griffin_lim
     from myxtts.audio.mel import log_mel
 
-    spec = synthesizer.spec
-    return [griffin_lim(log_mel(samples, spec), spec) for samples in recorded]
+    spec, vocode = synthesizer.spec, synthesizer.vocoder
+    return [vocode(log_mel(samples, spec), spec, 0) for samples in recorded]
 
 
 def write_outcome(path: Path, found: "dict[str, dict[str, list[VoiceScore]]]") -> None:

@@ -76,8 +76,10 @@ def keep_freed_memory() -> None:
     """Have glibc keep what is freed: a buffer given back costs a page fault per 4 kB next time."""
     with contextlib.suppress(AttributeError):  # another C library has no such call
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_TRIM_THRESHOLD, 256 << 20)
-        mallopt(_M_MMAP_THRESHOLD, 64 << 20)
+        # Older versions refuse more than 32 MB. Setting the other one alone would make things
+        # worse: it ends glibc's own adjusting of the first, and leaves that at 128 kB.
+        if mallopt(_M_MMAP_THRESHOLD, 32 << 20):
+            mallopt(_M_TRIM_THRESHOLD, 256 << 20)
 
 
 def read_ahead(array: np.ndarray, start: int, stop: int) -> None:

@@ -198,12 +198,20 @@ def naive_batches(paths: Sequence[str], batch_size: int, workers: int = 2, prefe
     example = np.load(paths[0])
 
     def load(path):
-        mel = tf.numpy_function(lambda name: np.load(name.decode()), [path], example.dtype)
+        mel = tf.numpy_function(_load_npy, [path], example.dtype)
         return tf.ensure_shape(mel, [None, example.shape[1]])
 
     dataset = tf.data.Dataset.from_tensor_slices(list(paths))
     dataset = dataset.map(load, num_parallel_calls=workers)
     return dataset.padded_batch(batch_size).prefetch(prefetch)
+
+
+def _load_npy(name: bytes) -> np.ndarray:
+    """Load a file; again where threads got in each other's way in Python 3.11's `ast`."""
+    try:
+        return np.load(name.decode())
+    except SystemError:
+        return np.load(name.decode())
 
 
 def head(plan: BatchPlan, batches: int) -> BatchPlan:

@@ -20,7 +20,7 @@ from myxtts.data import readers
 from myxtts.data.batching import BatchPlan
 from myxtts.data.cache import PackedCache
 from myxtts.data.features import FeatureSettings, load_samples
-from myxtts.data.mapping import aligned_empty
+from myxtts.data.mapping import aligned_empty, keep_freed_memory
 from myxtts.data.pieces import PiecePlan, PieceSource
 from myxtts.data.shard_draft import BLOCK
 from myxtts.data.store import CacheError
@@ -103,10 +103,11 @@ class Batches:
 
 def cached_batches(cache: PackedCache, plan: BatchPlan, options: ReaderOptions) -> Batches:
     """Batches of a complete cache, by the native or the host reader: the same bits by either."""
+    keep_freed_memory()
     if options.native:
         dataset = native_dataset(cache, plan, options)
 
-        def make() -> Iterator[TensorBatch]:
+        def make() -> Iterable[TensorBatch]:
             # Taking a batch from tf.data wakes its threads: a thread of ours does that ahead.
             ready = readers.in_background(dataset, 2) if options.overlap else dataset
             return _with_read_ahead(ready, cache, plan, options)
@@ -126,6 +127,7 @@ def runtime_batches(
     Without tf.data: who drops an iterator of it while its threads ask Python for the next batch
     waits for them with Python's lock in hand, for ever.
     """
+    keep_freed_memory()
     ahead = options.prefetch if options.overlap else 0
     compute = _compiled_features(cache, settings)
 
@@ -378,8 +380,14 @@ def _hand_over_one(array: np.ndarray) -> tf.Tensor:
 
 def _with_read_ahead(
     batches: Iterable[TensorBatch], cache: PackedCache, plan: BatchPlan, options: ReaderOptions
-) -> Iterator[TensorBatch]:
+) -> Iterable[TensorBatch]:
     advance = readers.reading_ahead(cache, plan, 4 * options.prefetch)
+    return batches if advance is None else _advancing(batches, advance)
+
+
+def _advancing(
+    batches: Iterable[TensorBatch], advance: Callable[[int], None]
+) -> Iterator[TensorBatch]:
     for taken, batch in enumerate(batches):
         advance(taken)
         yield batch

@@ -177,29 +177,32 @@ def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -
 
 
 def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
-    """Run an iterator in a thread of its own, some items ahead; its errors are raised here."""
-    ready: queue.Queue = queue.Queue(ahead)
+    """Run an iterator in a thread of its own, some items ahead; its errors are raised here.
+
+    Taking an item that is ready is what a step waits for: two queues of C, and no lock of Python.
+    The thread lets go of an item last, when two behind it were taken, so that freeing it is its
+    work too, and beside the step.
+    """
+    ready: queue.SimpleQueue = queue.SimpleQueue()
+    slots: queue.SimpleQueue = queue.SimpleQueue()
+    for _ in range(ahead):
+        slots.put(None)
     stopped = threading.Event()
     end = object()
 
-    def put(item: object) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
     def produce() -> None:
         source = iter(items)
+        alive: deque = deque(maxlen=ahead + 2)  # those that wait, the one in use, and the last
         try:
             for item in source:
-                if not put(item):
+                slots.get()
+                if stopped.is_set():
                     break
-            put(end)
+                ready.put(item)
+                alive.append(item)
+            ready.put(end)
         except BaseException as error:
-            put(error)
+            ready.put(error)
         finally:
             if hasattr(source, "close"):
                 source.close()
@@ -210,19 +213,23 @@ def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
         while (item := ready.get()) is not end:
             if isinstance(item, BaseException):
                 raise item
+            slots.put(None)
             yield item
     finally:
         stopped.set()
+        slots.put(None)
         thread.join()
 
 
-def reading_ahead(cache: PackedCache, plan: BatchPlan, batches: int) -> Callable[[int], None]:
+def reading_ahead(
+    cache: PackedCache, plan: BatchPlan, batches: int
+) -> Callable[[int], None] | None:
     """A function that is told the batch just taken, and has the kernel read those to come.
 
-    It does nothing where the cache is in memory already: asking costs more than it saves there.
+    None where the cache is in memory already: asking costs more than it saves there.
     """
     if cache.columns["mel"].resident_fraction() > 0.95 or not cache.is_cached.all():
-        return lambda taken: None
+        return None
     for number in range(min(batches, len(plan))):
         cache.read_ahead(plan[number])
 

@@ -26,6 +26,7 @@ def stages(monkeypatch) -> list[str]:
     monkeypatch.setattr(demo_voices, "get_public", lambda name, folder: Path(folder) / name)
     monkeypatch.setattr(demo_voices, "make_corpus", note("corpus"))
     monkeypatch.setattr(demo_voices, "prepare", note("prepare"))
+    monkeypatch.setattr(demo_voices, "train_vocoder", note("vocoder", "finished"))
     monkeypatch.setattr(demo_voices, "train", note("train", "finished"))
     seen = [score("rob", 1.0), score("m8", 1.0, pitch=float("nan"))]
     found = {"seen": seen, "unseen": [score("f4", 0.5, 0.4), score("iven4", 1.0)]}
@@ -35,7 +36,7 @@ def stages(monkeypatch) -> list[str]:
 
 def test_both_models_are_trained_and_judged_and_all_figures_kept(stages, tmp_path, capsys):
     assert main(["demo-voices", str(tmp_path)]) == 0
-    assert stages == ["corpus", *["prepare", "train", "judge"] * 2]
+    assert stages == ["corpus", "vocoder", *["prepare", "train", "judge"] * 2]
     said = capsys.readouterr().out
     assert "plain, f4" in said and "style tokens, mean of 2 unseen" in said
     assert "plain, seen voices: right, as a share of the copies': 1.000, hoped for 0.95" in said
@@ -58,6 +59,15 @@ def test_an_interrupted_training_ends_it_and_says_how_to_go_on(
     assert main(["demo-voices", str(tmp_path)]) == 130
     assert "run the same command to go on" in capsys.readouterr().out
     assert "judge" not in stages
+
+
+def test_an_interrupted_vocoder_ends_it_before_any_model_is_trained(
+    stages, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(demo_voices, "train_vocoder", lambda args: "SIGTERM")
+    assert main(["demo-voices", str(tmp_path)]) == 130
+    assert "stopped by SIGTERM; run the same command to go on" in capsys.readouterr().out
+    assert stages == ["corpus"]
 
 
 def test_too_few_voices_are_refused(capsys):

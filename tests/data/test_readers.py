@@ -273,6 +273,23 @@ def test_the_background_is_never_further_ahead_than_asked():
     assert len(made) == 20
 
 
+def test_the_thread_frees_what_was_used_and_holds_two_beside_the_queue():
+    freed_by = []
+
+    class Item:
+        def __del__(self):
+            freed_by.append(threading.current_thread().name)
+
+    items = in_background((Item() for _ in range(20)), 2)
+    for number, item in enumerate(items):
+        del item
+        deadline = time.monotonic() + 10
+        while len(freed_by) < min(number - 1, 20 - 4) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert len(freed_by) >= min(number - 1, 20 - 4)
+    assert freed_by.count("batches") >= 14
+
+
 # Reading ahead
 
 
@@ -292,10 +309,10 @@ def test_nothing_is_asked_where_the_cache_is_in_memory(make_cache, monkeypatch):
     made = make_cache(FRAMES)
     monkeypatch.setattr(ColumnData, "read_ahead", lambda *args: pytest.fail("asked"))
     cache = made.open(in_memory=True)
-    reading_ahead(cache, plan_of(cache), 2)(0)
+    assert reading_ahead(cache, plan_of(cache), 2) is None
     monkeypatch.setattr(ColumnData, "resident_fraction", lambda self: 1.0)
     cache = made.open()
-    reading_ahead(cache, plan_of(cache), 2)(0)
+    assert reading_ahead(cache, plan_of(cache), 2) is None
 
 
 def test_asking_the_kernel_changes_nothing(make_cache):
