@@ -7,6 +7,7 @@ from myxtts.audio.mel import edge_padding, hann_window, reflect_tf
 from myxtts.config.audio_spec import AudioSpec
 
 _TINY = 1e-6
+_LEAST_POWER = 1e-20  # a gradient at zero
 
 
 def stft_tf(samples: tf.Tensor, spec: AudioSpec, mode: str = "REFLECT") -> tf.Tensor:
@@ -26,9 +27,26 @@ def stft_tf(samples: tf.Tensor, spec: AudioSpec, mode: str = "REFLECT") -> tf.Te
 def istft_tf(spectrum: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
     """Signals [batch, frames * hop_length]: of the spectra of a signal, that signal."""
     frames = tf.signal.irfft(spectrum, [spec.n_fft]) * hann_window(spec)
-    square = np.square(hann_window(spec))[None, None]
-    power = _overlap_add(tf.tile(square, [1, tf.shape(spectrum)[1], 1]), spec)
-    return _overlap_add(frames, spec) / tf.maximum(power, _TINY)
+    return _overlap_add(frames, spec) / _window_power(tf.shape(spectrum)[1], spec)
+
+
+def magnitude_tf(spectrum: tf.Tensor) -> tf.Tensor:
+    """Absolute values; `tf.abs` calls `hypotf` for each of them, which takes twice as long."""
+    real, imaginary = tf.math.real(spectrum), tf.math.imag(spectrum)
+    return tf.sqrt(tf.square(real) + tf.square(imaginary) + _LEAST_POWER)
+
+
+def _window_power(count: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
+    """The sum of the squared windows over each sample of so many frames: [count * hop]."""
+    hop, parts = spec.hop_length, -(-spec.n_fft // spec.hop_length)
+    squares = np.zeros(parts * hop, np.float32)
+    squares[: spec.n_fft] = np.square(hann_window(spec))
+    # Which frame of those that reach into a hop is there: all but at the ends.
+    frame = tf.range(count + parts - 1)[:, None] - tf.range(parts)
+    is_there = tf.cast((frame >= 0) & (frame < count), tf.float32)
+    power = tf.reshape(tf.matmul(is_there, squares.reshape(parts, hop)), [-1])
+    start = edge_padding(spec)
+    return tf.maximum(power[start : start + count * hop], _TINY)
 
 
 def _overlap_add(frames: tf.Tensor, spec: AudioSpec) -> tf.Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 
 from myxtts.audio.io import TOO_SHORT, AudioError
 from myxtts.audio.threads import single_threaded_blas
-from myxtts.config.config import XTTSConfig
+from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data import policy
 from myxtts.data.cache import PackedCache, StoreView, memory_cache
 from myxtts.data.corpus import Corpus, CorpusError, Rejection, Utterance, inspect_recordings
@@ -304,6 +304,21 @@ class ModeOpener:
                 self.profiler.record_cache_hit()
             else:
                 self.profiler.record_cache_miss()
+
+
+def tell_left_out(rejections: Sequence[Rejection], split: Split, data: DataConfig) -> None:
+    """Log what is left out of a split; refuse where it is too much, or anything in precompute."""
+    total = len(split)
+    if rejections and split.mode == "precompute":
+        raise PreparationError(describe_rejections(rejections, total))
+    said = describe_rejections(rejections, total, verb="left out")
+    if len(rejections) > max(FEW, data.max_rejected * total) or len(rejections) == total:
+        raise CorpusError(
+            f"{said}; at most {data.max_rejected:.0%} may be. Mend the corpus, or raise "
+            "max_rejected"
+        )
+    if rejections:
+        logger.warning("%s", said)
 
 
 def describe_rejections(

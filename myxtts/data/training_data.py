@@ -10,7 +10,7 @@ from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batching import BatchOptions
 from myxtts.data.corpus import Corpus, CorpusError, read_corpus
 from myxtts.data.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
-from myxtts.data.modes import FEW, ModeOpener, PreparationError, describe_rejections
+from myxtts.data.modes import ModeOpener, tell_left_out
 from myxtts.data.prepare import Progress
 from myxtts.data.profiling import usable_profiler
 from myxtts.data.readers import in_background
@@ -115,17 +115,7 @@ def described(
 ) -> Split:
     """The split with what a frozen encoder says of every voice; who has none is left out."""
     embeddings, rejections = _embeddings(split, encoder, data, progress)
-    if rejections and split.mode == "precompute":
-        raise PreparationError(describe_rejections(rejections, len(split)))
-    said = describe_rejections(rejections, len(split), verb="left out")
-    is_much = len(rejections) > max(FEW, data.max_rejected * len(split))
-    if is_much or len(rejections) == len(split):
-        raise CorpusError(
-            f"{said}; at most {data.max_rejected:.0%} may be. Mend the corpus, or raise "
-            "max_rejected"
-        )
-    if rejections:
-        logger.warning("%s", said)
+    tell_left_out(rejections, split, data)
     split = replace(split, cache=replace(split.cache, embeddings=embeddings))
     return split.keep(embeddings.rows >= 0, rejections)
 

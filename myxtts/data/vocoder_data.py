@@ -6,7 +6,7 @@ from functools import partial
 
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus import CorpusError
-from myxtts.data.modes import PreparationError, describe_rejections
+from myxtts.data.modes import tell_left_out
 from myxtts.data.pieces import PiecePlan, PieceSource, plan_middles, plan_pieces, stored_columns
 from myxtts.data.predictions import Predictor, with_predictions
 from myxtts.data.prepare import Progress, prepare
@@ -139,13 +139,10 @@ def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) ->
         verify=data.cache_verification,
         progress=progress,
     )
-    if rejections and split.mode == "precompute":
-        raise PreparationError(describe_rejections(rejections, len(split)))
+    tell_left_out(rejections, split, data)
     usable = split.cache.is_cached & (starts >= 0)
     if not usable.any():
-        raise CorpusError(describe_rejections(rejections, len(split)))
-    if rejections:
-        logger.warning("%s", describe_rejections(rejections, len(split), verb="left out"))
+        raise CorpusError("no recording of the corpus has both features and a waveform stored")
     cache = split.cache.select(usable)
     if any(cache.columns[name].array is None for name in ("mel", "pitch")):
         raise CacheError("enable_memory_mapping and memory_cache are off")

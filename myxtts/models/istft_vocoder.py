@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from myxtts.audio.mel import hann_window, mel_filterbank, mel_scale
-from myxtts.audio.stft import istft_tf, stft_tf
+from myxtts.audio.stft import istft_tf, magnitude_tf, stft_tf
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.models.layers import serialisable
 
@@ -148,7 +148,7 @@ class ISTFTVocoder(keras.Model):
 
     def _as_loud(self, spectrum, mel, log_gain=None):
         """Each bin times what its bands lack of the mel."""
-        heard = tf.matmul(tf.abs(spectrum), self.filters)
+        heard = tf.matmul(magnitude_tf(spectrum), self.filters)
         gain = tf.matmul(tf.exp(mel) / tf.maximum(heard, _QUIET), self.shares)
         return _scaled(spectrum, gain if log_gain is None else gain * tf.exp(log_gain))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 
 from myxtts.audio.mel import log_mel_tf
+from myxtts.audio.stft import magnitude_tf
 from myxtts.config.audio_spec import AudioSpec
 
 # Frame and hop of each resolution: fine in time, in between, and fine in frequency.
@@ -69,7 +70,7 @@ def feature_loss(of_recorded: Sequence[Judgement], of_generated: Sequence[Judgem
 
 
 def _resolution(generated: tf.Tensor, recorded: tf.Tensor, frame: int, hop: int) -> tf.Tensor:
-    found, wanted = (tf.abs(_stft(samples, frame, hop)) for samples in (generated, recorded))
+    found, wanted = (magnitude_tf(_stft(samples, frame, hop)) for samples in (generated, recorded))
     gap, size = (tf.norm(x, axis=[1, 2]) for x in (wanted - found, wanted))
     logarithms = tf.math.log(wanted + _FLOOR) - tf.math.log(found + _FLOOR)
     return tf.reduce_mean(gap / (size + 1e-3)) + tf.reduce_mean(tf.abs(logarithms))

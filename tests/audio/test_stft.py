@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from myxtts.audio.mel import log_mel, mel_filterbank
-from myxtts.audio.stft import istft_tf, stft_tf
+from myxtts.audio.stft import istft_tf, magnitude_tf, stft_tf
 from myxtts.config.audio_spec import AudioSpec
 
 SPEC = AudioSpec()
@@ -74,3 +74,13 @@ def test_spectra_of_no_signal_give_what_comes_nearest():
     samples = istft_tf(spectrum.astype(np.complex64), SMALL)
     assert np.abs(stft_tf(samples, SMALL) - spectrum).max() > 0.1
     np.testing.assert_allclose(istft_tf(stft_tf(samples, SMALL), SMALL), samples, atol=1e-4)
+
+
+def test_magnitudes_are_absolute_values_and_have_a_gradient_at_zero():
+    spectrum = tf.constant([[3 + 4j, -5j, 0, 1e-4 + 1e-4j]], tf.complex64)
+    with tf.GradientTape() as tape:
+        tape.watch(spectrum)
+        found = magnitude_tf(spectrum)
+    np.testing.assert_allclose(found, tf.abs(spectrum), rtol=1e-6, atol=2e-10)
+    gradient = tape.gradient(found, spectrum).numpy()[0]
+    np.testing.assert_allclose(gradient[:3], [0.6 + 0.8j, -1j, 0], atol=1e-6)

@@ -189,6 +189,15 @@ def test_a_silent_recording_is_in_no_piece_and_named(corpus, caplog):
         open_pieces(corpus, preprocessing_mode="precompute")
 
 
+def test_more_silent_recordings_than_may_be_left_out_are_an_error_unless_more_are_allowed(corpus):
+    chosen = TrainingData(settings_of(corpus, preprocessing_mode="runtime")).train.utterances[:5]
+    for one in chosen:
+        soundfile.write(one.audio, np.zeros(12000), 22050)
+    with pytest.raises(CorpusError, match="5 of 9 utterances.*at most 25% may be"):
+        open_pieces(corpus, preprocessing_mode="auto")
+    assert len(open_pieces(corpus, preprocessing_mode="auto", max_rejected=0.6).train) == 4
+
+
 def test_a_damaged_shard_of_waveforms_is_found_and_made_again(stored, caplog):
     expected = arrays_of(open_pieces(stored).train_batches())
     path = wave_files(stored)[0]
