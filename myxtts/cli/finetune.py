@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from myxtts.cli.progress import progress
-from myxtts.cli.settings import add_settings, all_but, check_corpus
+from myxtts.cli.settings import add_settings, all_but, check_corpus, tell_untuned
 from myxtts.cli.terminal import add_command, import_tensorflow
 from myxtts.cli.train import add_resuming, resume_choice, tell_stopped
 from myxtts.config.config import SECTIONS, DataConfig, XTTSConfig
@@ -69,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     resolved = settle(voice.config, asked, f"voice {args.voice}", default_folder(args.voice))
     folder = Path(resolved.config.training.checkpoint_dir).expanduser()
     check_folder(folder, voice)
+    tell_untuned(resolved.config)
     print(f"in {folder}: {describe_choices(resolved)}")
     logging.getLogger("myxtts").setLevel(logging.INFO)
     reason, speaker = finetune(resolved.config, resume_choice(args), voice)

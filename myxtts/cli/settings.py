@@ -60,6 +60,12 @@ def corpus_config(args: argparse.Namespace) -> XTTSConfig:
     return config
 
 
+def tell_untuned(config: XTTSConfig) -> None:
+    """Say that nothing is tuned here, to who asked for it in a file or by the environment."""
+    if config.training.auto_tune:
+        logger.warning("auto_tune has no say here: only `myxtts train` measures before it begins")
+
+
 def check_corpus(data: DataConfig) -> None:
     """Tell a user whose corpus is not there where to get one."""
     if not Path(data.dataset_path).expanduser().exists():

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from myxtts.cli.progress import progress
-from myxtts.cli.settings import DATA_FIELDS, add_settings, check_corpus, resolve_settings
+from myxtts.cli.settings import (
+    DATA_FIELDS,
+    add_settings,
+    check_corpus,
+    resolve_settings,
+    tell_untuned,
+)
 from myxtts.cli.terminal import add_command, import_tensorflow
 from myxtts.cli.train import add_resuming, resume_choice, tell_stopped
 from myxtts.config.config import VOCODER_FIELDS, XTTSConfig
@@ -49,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     resolved = resolve_settings(args)
     config = resolved.config
     check_corpus(config.data)
+    tell_untuned(config)
     if resolved.origins[_PLACE].startswith("default"):
         config.training.checkpoint_dir = FOLDER
     import_tensorflow()

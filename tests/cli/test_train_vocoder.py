@@ -95,6 +95,17 @@ def test_a_vocoder_has_a_folder_of_its_own(myxtts, trained, corpus):
     assert "the vocoder is in runs/vocoder" in out
 
 
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_who_asks_for_tuning_in_a_file_hears_that_there_is_none(
+    myxtts, trained, corpus, tmp_path, caplog, is_asked
+):
+    trained("finished")
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"training:\n  auto_tune: {str(is_asked).lower()}\n")
+    assert myxtts("train-vocoder", "--data", corpus, "--config", file)[0] == 0
+    assert ("auto_tune has no say here" in caplog.text) is is_asked
+
+
 @pytest.mark.parametrize("reason", ["SIGINT", "SIGTERM"])
 def test_an_interrupted_run_says_so_and_exits_with_130(myxtts, trained, corpus, reason):
     trained(reason)
