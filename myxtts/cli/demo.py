@@ -83,11 +83,11 @@ def run(args: argparse.Namespace) -> int:
         prepare(config)
     with clock.stage("train"):
         reason = train(config)
-    if not reason.startswith("SIG"):
-        with clock.stage("vocoder"):
-            reason = train_vocoder(args, config)
-    if reason.startswith("SIG"):
-        print(f"stopped by {reason}; run the same command to go on")
+    if is_stopped(reason):
+        return INTERRUPTED
+    with clock.stage("vocoder"):
+        reason = train_vocoder(args, config)
+    if is_stopped(reason):
         return INTERRUPTED
     with clock.stage("speak"):
         voice, trials = speak(args, config)
@@ -98,6 +98,13 @@ def run(args: argparse.Namespace) -> int:
     print_outcome(args, facts, page)
     clock.print()
     return 0
+
+
+def is_stopped(reason: str) -> bool:
+    """Whether a signal ended a training; if so, how to go on is said."""
+    if reason.startswith("SIG"):
+        print(f"stopped by {reason}; run the same command to go on")
+    return reason.startswith("SIG")
 
 
 class Clock:

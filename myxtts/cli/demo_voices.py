@@ -12,6 +12,7 @@ from myxtts.cli.demo import (
     add_place_and_counts,
     check_counts,
     informed,
+    is_stopped,
     make_corpus,
     prepare,
     print_table,
@@ -65,15 +66,15 @@ def run(args: argparse.Namespace) -> int:
         make_corpus(args)
     with clock.stage("vocoder"):
         reason = train_vocoder(args)
+    if is_stopped(reason):
+        return INTERRUPTED
     found = {}
     for variant, use_gst in VARIANTS.items():
         config = voices_config(args, variant, encoder, use_gst)
-        if not reason.startswith("SIG"):
-            with clock.stage(f"prepare and train, {variant}"):
-                prepare(config)
-                reason = train(config)
-        if reason.startswith("SIG"):
-            print(f"stopped by {reason}; run the same command to go on")
+        with clock.stage(f"prepare and train, {variant}"):
+            prepare(config)
+            reason = train(config)
+        if is_stopped(reason):
             return INTERRUPTED
         with clock.stage(f"speak and judge, {variant}"):
             found[variant] = judge_voices(args, config, judge)
