@@ -177,7 +177,7 @@ def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -
 
 
 def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
-    """Run an iterator in a thread of its own, some items ahead; its errors are raised here.
+    """Run an iterator in a thread of its own, one item or more ahead; its errors are raised here.
 
     Taking an item that is ready is what a step waits for: two queues of C, and no lock of Python.
     The thread lets go of an item last, when two behind it were taken, so that freeing it is its
@@ -192,7 +192,7 @@ def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
 
     def produce() -> None:
         source = iter(items)
-        alive: deque = deque(maxlen=ahead + 2)  # those that wait, the one in use, and the last
+        alive: deque = deque()
         try:
             for item in source:
                 slots.get()
@@ -200,6 +200,9 @@ def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
                     break
                 ready.put(item)
                 alive.append(item)
+                # Those that wait, the one in use, and the one before it.
+                while len(alive) > ahead - slots.qsize() + 2:
+                    alive.popleft()
             ready.put(end)
         except BaseException as error:
             ready.put(error)
