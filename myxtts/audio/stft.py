@@ -31,7 +31,7 @@ def istft_tf(spectrum: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
 
 
 def magnitude_tf(spectrum: tf.Tensor) -> tf.Tensor:
-    """Absolute values; `tf.abs` calls `hypotf` for each of them, which takes twice as long."""
+    """Absolute values; `tf.abs` calls `hypotf` for one after the other, which is slower."""
     real, imaginary = tf.math.real(spectrum), tf.math.imag(spectrum)
     return tf.sqrt(tf.square(real) + tf.square(imaginary) + _LEAST_POWER)
 
