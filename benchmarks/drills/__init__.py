@@ -1,0 +1,1 @@
+"""Parts of the drill: each attacks one promise, in many small cases."""
