@@ -5,8 +5,8 @@
     python benchmarks/drill.py kills flips --seed 7   # some parts, with other choices
 
 A case that has ended is written to FOLDER/results.jsonl, so a drill that is stopped resumes with
-the next case. The table at the end counts every case by what was attacked and how it ended; the exit
-code is 1 where anything was lost, wrong, unbounded, or ended in a traceback.
+the next case. The table at the end counts every case by what was attacked and how it ended. The
+exit code is 1 where anything was lost, wrong, unbounded, or ended in a traceback.
 """
 
 import argparse
@@ -24,8 +24,17 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.drills import children  # noqa: E402
-from benchmarks.drills.cases import BAD, CRASHED, GOOD, HUNG, TRACEBACK, UNBOUNDED  # noqa: E402
-from benchmarks.drills.cases import Case, Outcome, Size  # noqa: E402
+from benchmarks.drills.cases import (  # noqa: E402  # noqa: E402
+    BAD,
+    CRASHED,
+    GOOD,
+    HUNG,
+    TRACEBACK,
+    UNBOUNDED,
+    Case,
+    Outcome,
+    Size,
+)
 
 PARTS = ("kills", "power", "flips", "disk", "hostile", "long_runs", "pairs")
 AT_ONCE = 2
