@@ -12,7 +12,7 @@ CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exi
 	"MyXTTS needs Python 3.11, 3.12 or 3.13, and %s is %d.%d: name another one, as in " \
 	"make venv PYTHON=python3.12" % (sys.executable, *sys.version_info[:2]))
 
-.PHONY: help venv test lint demo demo-full bench clean
+.PHONY: help venv test lint demo demo-full bench drill clean
 
 help:
 	@echo "make demo       install, make the built-in corpus, train on it, speak unseen sentences, and report"
@@ -20,6 +20,7 @@ help:
 	@echo "make test       ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make lint       ruff alone"
 	@echo "make bench      what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
+	@echo "make drill      kills, flips, full disks and hostile input, by the thousand (about an hour)"
 	@echo "make venv       install into $(VENV) (for: $(DEVICE))"
 	@echo "make clean      remove what was built, but neither $(VENV) nor any data"
 
@@ -51,6 +52,9 @@ demo-full: $(INSTALLED)
 
 bench: $(INSTALLED)
 	set -e; for name in $(BENCHMARKS); do echo; $(BIN)/python benchmarks/$$name.py; done
+
+drill: $(INSTALLED)
+	$(BIN)/python benchmarks/drill.py --share 1
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

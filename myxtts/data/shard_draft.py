@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.data import mapping
-from myxtts.data.disk import write_atomically
+from myxtts.data.disk import sync, write_atomically
 from myxtts.data.shard_index import ShardIndex, Strings, encode_index
 
 # Utterances start on multiples of so many rows and are filled up with zeros, so that a batch is
@@ -111,6 +111,7 @@ class ShardDraft:
         for column in self.columns:
             target = self.folder / f"{self.name}.{column.name}"
             os.replace(self._temporary(column.name), target)
+        sync(self.folder)  # or a power cut could keep the index and lose the columns
         write_atomically(self.folder / f"{self.name}.index", encode_index(index))
         return index
 
