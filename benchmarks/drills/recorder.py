@@ -118,9 +118,9 @@ class Recording:
             tree = _tree(moment.names, moment.contents)
             found.setdefault(tree.key, (f"{at}: {moment.event}", tree))
             for number, blob in moment.contents.items():
-                if blob is not None and before.get(number) != blob:
-                    torn = _tree(moment.names, moment.contents | {number: self._cut(blob, 0.5)})
-                    found.setdefault(torn.key, (f"{at}: {moment.event}, torn", torn))
+                for share in (0.0, 0.5) if blob is not None and before.get(number) != blob else ():
+                    torn = _tree(moment.names, moment.contents | {number: self._cut(blob, share)})
+                    found.setdefault(torn.key, (f"{at}: {moment.event}, torn at {share}", torn))
             before = moment.contents
         return list(found.values())
 

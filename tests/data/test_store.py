@@ -228,7 +228,7 @@ def test_files_are_synced_before_they_get_their_names_and_the_index_comes_last(s
     monkeypatch.setattr(storing.os, "fsync", record_sync)
     monkeypatch.setattr(storing.os, "replace", record_replace)
     write(store, [make_row(0, 3)])
-    assert events == ["sync", "sync", ".wave", ".count", "sync", ".index", "sync"]
+    assert events == ["sync", "sync", ".wave", ".count", "sync", "sync", ".index", "sync"]
 
 
 def test_a_row_that_fails_leaves_nothing_behind(store):
