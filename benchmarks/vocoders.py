@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from myxtts.weights import default_folder
+
 CORE = min(os.sched_getaffinity(0))
 TIMED_SECONDS, ROUNDS = 20.0, 3
 ESTOI_CLIPS, RATED_CLIPS = 40, 20
@@ -26,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--istft", type=Path)
-    parser.add_argument("--weights", type=Path, default=Path("checkpoints"))
+    parser.add_argument("--weights", type=Path, default=default_folder())
     parser.add_argument("--torch", type=Path, help="an interpreter that has torch")
     parser.add_argument("--clips", type=int, default=150)
     parser.add_argument("--what", choices=("speed", "quality", "both"), default="both")

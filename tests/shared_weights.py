@@ -1,13 +1,12 @@
 """Where public weights lie, when somebody has fetched them."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from myxtts.weights import PUBLIC, default_folder
 
-FOLDER = Path(os.environ.get("MYXTTS_WEIGHTS_DIR", default_folder()))
+FOLDER = default_folder()
 
 
 def public_weights(name: str) -> Path:

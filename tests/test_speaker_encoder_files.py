@@ -68,6 +68,9 @@ def test_weights_are_where_they_are_fetched_to_or_where_the_path_says(tmp_path, 
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "ecapa_tdnn.pth").touch()
     assert encoder_path(config).resolve() == tmp_path / "checkpoints" / "ecapa_tdnn.pth"
+    (tmp_path / "ecapa_tdnn.pth").touch()
+    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", str(tmp_path))
+    assert encoder_path(config) == tmp_path / "ecapa_tdnn.pth"
     config.speaker_encoder_path = "~/own.pt"
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.pt").touch()

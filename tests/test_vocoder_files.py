@@ -116,6 +116,9 @@ def test_a_name_is_public_weights_only_where_it_is_one_of_a_vocoder(tmp_path, mo
     assert named_vocoder("ecapa_tdnn") == Path("ecapa_tdnn")
     with pytest.raises(CheckpointError, match="`myxtts weights get hifigan_ljspeech`"):
         named_vocoder("hifigan_ljspeech")
+    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", str(tmp_path))
+    (tmp_path / "hifigan_ljspeech.pth").touch()
+    assert named_vocoder("hifigan_ljspeech") == tmp_path / "hifigan_ljspeech.pth"
 
 
 def test_a_flipped_bit_of_the_weights_is_noticed(folder):

@@ -50,18 +50,22 @@ def add(verbs: argparse._SubParsersAction) -> None:
         ("--clauses", CLAUSES, "how many sentences of each voice it has"),
         ("--sentences", SENTENCES, "how many unseen sentences are said in each voice"),
     )
-    where = "where public weights are, or are fetched to (default: %(default)s)"
-    parser.add_argument("--weights", type=Path, metavar="FOLDER", default="checkpoints", help=where)
+    where = "where public weights are, or are fetched to (default: MYXTTS_WEIGHTS_DIR, "
+    where += "or ./checkpoints)"
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", help=where)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do one stage after the other, and print who is heard."""
+    from myxtts.weights import default_folder
+
     check_counts(args, LEAST)
     args.language = "en"
     clock = Clock()
     import_tensorflow()
     with clock.stage("weights"):
-        encoder, judge = (get_public(name, args.weights) for name in (ENCODER, JUDGE))
+        weights = args.weights or default_folder()
+        encoder, judge = (get_public(name, weights) for name in (ENCODER, JUDGE))
     with clock.stage("corpus"):
         make_corpus(args)
     with clock.stage("vocoder"):

@@ -16,7 +16,6 @@ from myxtts.cli.evaluating import (
     read_all,
     say_hard_texts,
     say_held_out,
-    weights_folder,
 )
 from myxtts.cli.progress import progress
 from myxtts.cli.synthesize import VOCODER
@@ -297,10 +296,11 @@ def match_references(folder: Path, utterances: "Iterable[Utterance]") -> dict[st
 def judge(args: argparse.Namespace, subject: "Subject", own: str, clock: Clock) -> "Evaluation":
     """Let everything judge that is at hand."""
     from myxtts.evaluation.evaluator import evaluate
+    from myxtts.weights import default_folder
 
     import_tensorflow()  # which the speaker encoders run in
     with clock.part("opening the judges"):
-        weights = args.weights or weights_folder()
+        weights = args.weights or default_folder()
         judges = find_judges(subject.language, args.asr_model, weights, own)
     evaluation = evaluate(subject, judges, progress)
     clock.seconds |= evaluation.seconds

@@ -1,6 +1,5 @@
 """What an evaluation needs of a voice, a corpus and this machine: speech, recordings and judges."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -24,19 +23,11 @@ if TYPE_CHECKING:
     from myxtts.inference.vocoders import Vocoder
     from myxtts.training.evaluation import Evaluated
 
-WEIGHTS_FOLDER = "MYXTTS_WEIGHTS_DIR"  # the variable of the environment that names it
 ENCODERS = ("ecapa_tdnn", "resemblyzer")
 REFERENCE = "the reference"  # who speaks where a voice is cloned
 EXAMPLES, MOST_SPEAKERS = 6, 12  # recordings to know a speaker by, and speakers to be told apart
 
 Watch = Callable[[str, str], AbstractContextManager]
-
-
-def weights_folder() -> Path:
-    """Where public weights are looked for."""
-    from myxtts.weights import default_folder
-
-    return Path(os.environ.get(WEIGHTS_FOLDER) or default_folder()).expanduser()
 
 
 def find_judges(
@@ -238,8 +229,10 @@ def training_evaluator(config: XTTSConfig) -> VoiceEvaluator | None:
     training = config.training
     if not training.enable_evaluation:
         return None
+    from myxtts.weights import default_folder
+
     language = config.data.language
-    judges = find_judges(language, None, weights_folder())
+    judges = find_judges(language, None, default_folder())
     check_metric(training.evaluation_metric, judges)
     return VoiceEvaluator(judges, training.evaluation_sentences, language)
 
@@ -277,12 +270,12 @@ def _find_encoder(weights: Path, own: str) -> dict[str, object]:
 
 
 def _present(name: str, weights: Path) -> Path:
-    from myxtts.weights import PUBLIC, is_present
+    from myxtts.weights import FOLDER_VARIABLE, PUBLIC, is_present
 
     public = PUBLIC[name]
     if not is_present(public, weights):
         raise UserError(
             f"the weights of {name} are not in {weights}: `myxtts weights get {name}` fetches "
-            f"them, and {WEIGHTS_FOLDER} names another folder"
+            f"them, and {FOLDER_VARIABLE} names another folder"
         )
     return weights / public.filename

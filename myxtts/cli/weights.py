@@ -13,7 +13,10 @@ _MEGABYTE = 1_000_000
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
-    verb = verbs.add_parser("weights", help="fetch published weights, or look into a file of them")
+    about = "fetch published weights, or look into a file of them"
+    more = "Every command looks for them in the folder that MYXTTS_WEIGHTS_DIR names, or else in "
+    more += "./checkpoints."
+    verb = verbs.add_parser("weights", help=about, description=f"{about}. {more}")
     actions = verb.add_subparsers(metavar="ACTION", required=True)
     about = "fetch published weights by name, verified"
     parser = add_command(actions, "get", about, get)
@@ -71,7 +74,7 @@ def show(args: argparse.Namespace) -> None:
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
-    about = "where they are kept, instead of in ./checkpoints"
+    about = "where they are kept (default: MYXTTS_WEIGHTS_DIR, or ./checkpoints)"
     parser.add_argument("--folder", metavar="DIR", help=about)
 
 

@@ -3,6 +3,7 @@
 from myxtts.weights.error import WeightsError
 from myxtts.weights.fit import check_fit
 from myxtts.weights.public import (
+    FOLDER_VARIABLE,
     PUBLIC,
     PublicWeights,
     default_folder,
@@ -13,6 +14,7 @@ from myxtts.weights.public import (
 from myxtts.weights.torch_files import read_checkpoint, tensors_inside
 
 __all__ = [
+    "FOLDER_VARIABLE",
     "PUBLIC",
     "PublicWeights",
     "WeightsError",

@@ -20,6 +20,8 @@ from myxtts.weights.error import WeightsError
 
 Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), done, total bytes
 
+FOLDER_VARIABLE = "MYXTTS_WEIGHTS_DIR"
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CHUNK = 1 << 20
 _INTERVAL_SECONDS = 0.5
@@ -182,8 +184,8 @@ def is_present(weights: PublicWeights, folder: str | os.PathLike) -> bool:
 
 
 def default_folder() -> Path:
-    """Where weights are kept: in the working directory."""
-    return Path("checkpoints")
+    """Where weights are kept: the folder that the environment names, or ./checkpoints."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or "checkpoints").expanduser()
 
 
 def _check_space(weights: PublicWeights, path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 import tensorflow as tf
 
-from myxtts.cli import evaluating, synthesize
+from myxtts.cli import synthesize
 from myxtts.cli.evaluating import VoiceEvaluator, check_metric, path_of, training_evaluator
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import save_config
@@ -251,12 +251,6 @@ def test_a_metric_that_nobody_can_measure_is_refused_before_training():
         config.training.evaluation_metric = metric
         assert training_evaluator(config).language == "fa"
     check_metric("cer", Judges(Recogniser()))
-
-
-def test_the_folder_of_weights_can_be_named(monkeypatch):
-    assert evaluating.weights_folder() == Path("checkpoints")
-    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", "/elsewhere")
-    assert evaluating.weights_folder() == Path("/elsewhere")
 
 
 def test_the_path_shows_which_token_each_frame_says():

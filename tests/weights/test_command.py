@@ -70,6 +70,24 @@ def test_list_tells_what_is_here(myxtts):
     assert "  another file  " in myxtts("weights", "list")[1].splitlines()[2]
 
 
+def test_the_environment_names_the_folder_and_a_flag_wins(myxtts, tmp_path, monkeypatch):
+    for name in ("named", "given"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", str(tmp_path / "named"))
+    (tmp_path / "named" / "resemblyzer.pt").write_text("x")
+    assert "  another file  " in myxtts("weights", "list")[1].splitlines()[1]
+    assert "named/resemblyzer.pt is there" in myxtts("weights", "get", "resemblyzer")[2]
+    given = ("weights", "list", "--folder", tmp_path / "given")
+    assert "  no  " in myxtts(*given)[1].splitlines()[1]
+
+
+@pytest.mark.parametrize("action", [(), ("get",), ("list",)])
+def test_help_names_the_variable_of_the_folder(capsys, action):
+    with pytest.raises(SystemExit):
+        main(["weights", *action, "--help"])
+    assert "MYXTTS_WEIGHTS_DIR" in capsys.readouterr().out
+
+
 def test_get_reports_what_is_in_the_way(myxtts, tmp_path):
     (tmp_path / "resemblyzer.pt").write_text("x")
     code, _, err = myxtts("weights", "get", "resemblyzer", "--folder", tmp_path)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -224,3 +225,13 @@ def test_names_without_public_weights(tmp_path):
 def test_the_default_folder_is_in_the_working_directory(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert default_folder().resolve() == tmp_path / "checkpoints"
+    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", "")
+    assert default_folder() == Path("checkpoints")
+
+
+def test_the_environment_names_the_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", str(tmp_path))
+    assert default_folder() == tmp_path
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", "~/kept")
+    assert default_folder() == tmp_path / "kept"
