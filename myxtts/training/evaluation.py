@@ -16,7 +16,7 @@ from myxtts.checkpoints import Voice, load_voice
 from myxtts.checkpoints.files import new_folder, remove_folder
 from myxtts.data.utterance import Utterance
 from myxtts.errors import UserError
-from myxtts.training.loop import FINISHED, Hook, StepRecord
+from myxtts.training.loop import FINISHED, Hook, StepRecord, tell
 from myxtts.training.tensorboard import Boards
 
 log = logging.getLogger(__name__)
@@ -118,6 +118,8 @@ class EvaluationHook(Hook):
             if self._has_begun and step not in self._known:
                 self.evaluate(step)
             self.collect(wait=True)
+
+    def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def evaluate(self, step: int) -> None:
@@ -165,7 +167,7 @@ class EvaluationHook(Hook):
         shown = ", ".join(f"{name}={value:.4g}" for name, value in scores.items())
         log.info("evaluation after step %d: %s", step, shown or "nothing could be measured")
         for hook in self.listeners:
-            hook.record_validation(step, scores)
+            tell(hook, lambda one: one.record_validation(step, scores))
         if self.board:
             self.board.audio(step, "evaluation/audio", found.samples, found.sample_rate)
             self.board.images(step, "evaluation/alignment", np.flipud(found.path))

@@ -1,5 +1,6 @@
 """What happens beside the steps: loss components, the history, and a stop at NaN."""
 
+import errno
 import json
 import logging
 import math
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from myxtts.errors import UserError
-from myxtts.training.loop import Hook, StepRecord, TrainingDiverged
+from myxtts.training.loop import Hook, Listener, StepRecord, TrainingDiverged
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ MOST_SKIPPED = 20
 LEADING = ("mel_loss", "stop_loss", "voice_similarity_loss")
 
 
-class LogHook(Hook):
+class LogHook(Listener):
     """Logs the loss weights at the start, and each epoch's mean losses, raw and weighted."""
 
     def __init__(self, weights: Mapping[str, float]):
@@ -67,7 +68,7 @@ class Means:
         return {name: total / self._counts[name] for name, total in self._sums.items()}
 
 
-class HistoryHook(Hook):
+class HistoryHook(Listener):
     """Appends a line of JSON per interval to `history.jsonl`, which restarts keep consistent.
 
     Metrics are those of the step itself: means over an interval would depend on restarts. The times
@@ -99,9 +100,17 @@ class HistoryHook(Hook):
         self._append({"step": step, **{f"val/{name}": v for name, v in metrics.items()}})
 
     def _append(self, values: Mapping[str, float]) -> None:
-        # Opened anew each time: whole lines reach the file even if the process is killed.
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({name: _json_value(v) for name, v in values.items()}) + "\n")
+        line = json.dumps({name: _json_value(v) for name, v in values.items()}) + "\n"
+        data = line.encode()
+        # Opened anew each time, without a buffer: a line reaches the file at once, or not at all.
+        with open(self.path, "ab", buffering=0) as file:
+            end = file.tell()
+            try:
+                if file.write(data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            except OSError:
+                file.truncate(end)
+                raise
 
 
 def forget_after(path: Path, step: int) -> None:

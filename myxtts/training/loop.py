@@ -1,5 +1,6 @@
 """The training loop: it decides when; a step computes, and hooks log, validate, save and stop."""
 
+import logging
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +15,8 @@ from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
 from myxtts.training.steps import CompiledStep
+
+log = logging.getLogger(__name__)
 
 FINISHED, FAILED = "finished", "failed"
 # The first steps are fetched at once, and show how long the device takes.
@@ -80,7 +83,35 @@ class Hook:
         """After a validation."""
 
     def finish(self, step: int, reason: str) -> None:
-        """After the last step, however the run ends."""
+        """After the last step, however the run ends; every hook still takes reports."""
+
+    def close(self) -> None:
+        """After all hooks have finished: nothing is reported any more."""
+
+
+class Listener(Hook):
+    """A hook that only reports, and never decides how a run ends.
+
+    What it raises once it has started is logged: the first time at once, the others as a count.
+    """
+
+    failures = 0
+
+    def note_failure(self, error: Exception) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            name = type(self).__name__
+            log.warning("%s failed, training continues: %s: %s", name, type(error).__name__, error)
+
+
+def tell(hook: Hook, say: Callable[[Any], None]) -> None:
+    """Tell a hook of something; only a listener may fail to take it."""
+    try:
+        say(hook)
+    except Exception as error:
+        if not isinstance(hook, Listener):
+            raise
+        hook.note_failure(error)
 
 
 class OutOfMemory(UserError):
@@ -167,16 +198,27 @@ class TrainingLoop:
         return reason
 
     def _finish(self, reason: str) -> None:
-        """Tell every hook, also after one that raises; nobody is to save what has diverged."""
-        error = None
+        """End in two passes: all hooks finish, and may still report; then all close.
+
+        Each is called, also after one that raises; nobody is to save what has diverged.
+        """
+        errors: list[BaseException] = []
         for hook in self.hooks:
             try:
-                hook.finish(self.done, reason)
+                tell(hook, lambda one, why=reason: one.finish(self.done, why))
             except BaseException as raised:
-                error = error or raised
+                errors.append(raised)
                 reason = FAILED if isinstance(raised, TrainingDiverged) else reason
-        if error:
-            raise error
+        for hook in self.hooks:
+            try:
+                tell(hook, lambda one: one.close())
+            except BaseException as raised:
+                errors.append(raised)
+        for hook in self.hooks:
+            if isinstance(hook, Listener) and hook.failures > 1:
+                log.warning("%s failed %d times", type(hook).__name__, hook.failures)
+        if errors:
+            raise errors[0]
 
     def _steps(self, items: Items, asked: Interruption) -> str:
         current = None
@@ -244,7 +286,7 @@ class TrainingLoop:
     def _tell(self, say: Callable[[Hook], None]) -> None:
         """Tell every hook, and write down what each took."""
         for hook in self.hooks:
-            say(hook)
+            tell(hook, say)
             spent = self._timeline.mark(HOOKS)
             self.recorder.add_hook(type(hook).__name__, 1e3 * spent)
 

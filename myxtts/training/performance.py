@@ -15,7 +15,7 @@ from myxtts.monitoring.system import SystemSampler
 from myxtts.monitoring.timeline import WAIT
 from myxtts.monitoring.timers import stages
 from myxtts.monitoring.verdict import Verdict, diagnose, performance_report
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import Listener, StepRecord
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ PHASES = {
 }
 
 
-class PerformanceHook(Hook):
+class PerformanceHook(Listener):
     """Reports where the time went every few epochs and at the end, and keeps a page of it.
 
     The loop writes the times into `recorder`; the first step stands apart, for it compiles and
@@ -77,7 +77,7 @@ class PerformanceHook(Hook):
         if self._epochs % self.epochs_per_report == 0:
             self._report()
 
-    def finish(self, step: int, reason: str) -> None:
+    def close(self) -> None:
         if self.sampler is not None:
             self.sampler.stop()
         if len(self.recorder) > self._reported:

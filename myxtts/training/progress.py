@@ -13,14 +13,14 @@ from rich.progress import TimeElapsedColumn as Elapsed
 from rich.progress import TimeRemainingColumn as Remaining
 
 from myxtts.monitoring.verdict import waiting_share
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import Listener, StepRecord
 
 log = logging.getLogger(__name__)
 
 SHOWN = {"mel": "mel_loss", "stop": "stop_loss", "voice": "voice_similarity_loss"}
 
 
-class ProgressHook(Hook):
+class ProgressHook(Listener):
     """Shows losses, times, the stall and what is left, as means over the last interval."""
 
     def __init__(
@@ -48,7 +48,7 @@ class ProgressHook(Hook):
             where = f"step {record.step:,} of {self.total_steps:,} (epoch {record.epoch + 1})"
             log.info("%s: %s%s", where, describe(self._recent), self._left(record.step))
 
-    def finish(self, step: int, reason: str) -> None:
+    def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

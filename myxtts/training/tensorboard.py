@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import Listener, StepRecord, tell
 
 log = logging.getLogger(__name__)
 
 
-class TensorBoardHook(Hook):
+class TensorBoardHook(Listener):
     """Writes event files; without the package it says so once and stays inactive."""
 
     def __init__(self, folder: Path, log_interval: int):
@@ -67,7 +67,7 @@ class TensorBoardHook(Hook):
             tf.summary.audio(name, samples.astype(np.float32)[np.newaxis, :, np.newaxis], rate)
         self._writer.flush()
 
-    def finish(self, step: int, reason: str) -> None:
+    def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -86,7 +86,7 @@ class TensorBoardHook(Hook):
 class Boards:
     """Several places for pictures and audio, as one; those that are not active are left out."""
 
-    def __init__(self, boards: Sequence[Hook]):
+    def __init__(self, boards: Sequence[Listener]):
         self.boards = boards
 
     @property
@@ -96,12 +96,12 @@ class Boards:
     def images(self, step: int, name: str, array: np.ndarray) -> None:
         for board in self.boards:
             if board.is_active:
-                board.images(step, name, array)
+                tell(board, lambda one: one.images(step, name, array))
 
     def audio(self, step: int, name: str, samples: np.ndarray, rate: int) -> None:
         for board in self.boards:
             if board.is_active:
-                board.audio(step, name, samples, rate)
+                tell(board, lambda one: one.audio(step, name, samples, rate))
 
 
 def grey(matrix: np.ndarray) -> np.ndarray:

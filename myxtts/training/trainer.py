@@ -365,13 +365,13 @@ class XTTSTrainer:
             NonFiniteHook(
                 ids_of, lambda: saving.last, {"gradient_norm"} if scaled else frozenset()
             ),
-            # Before those that it tells: its last scores come when the run ends.
-            *([evaluation] if evaluation else []),
             LogHook(wired.loss.weights),
             *listeners,
             ProgressHook(total, interval),
             self.performance,
         ]
+        if evaluation is not None:
+            hooks.append(evaluation)
         if validation is not None:
             hooks.append(validation)
             if training.sample_interval:

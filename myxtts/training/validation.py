@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from myxtts.training.loop import FINISHED, Hook, OutOfMemory, StepRecord, TrainingDiverged
+from myxtts.training.loop import FINISHED, Hook, OutOfMemory, StepRecord, TrainingDiverged, tell
 from myxtts.training.optimizer import averaged_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import CompiledStep, complete
@@ -74,8 +74,9 @@ class ValidationHook(Hook):
             self.mean_mel_loss,
             ", ".join(f"{name}={metrics[name]:.4g}" for name in self.shown),
         )
+        told = {**metrics, "mean_mel_loss": self.mean_mel_loss}
         for hook in self.listeners:
-            hook.record_validation(step, {**metrics, "mean_mel_loss": self.mean_mel_loss})
+            tell(hook, lambda one: one.record_validation(step, told))
         return metrics
 
     def _scores(self, step: int) -> dict[str, float]:

@@ -49,7 +49,7 @@ from myxtts.training.runs import alone_in, describe_step, state_to_resume
 from myxtts.training.saving import SavingHook
 from myxtts.training.sources import batches_per_epoch, endless
 from myxtts.training.steps import complete
-from myxtts.training.tensorboard import TensorBoardHook
+from myxtts.training.tensorboard import Boards, TensorBoardHook
 from myxtts.training.validation import ValidationHook, mean_mel_loss
 from myxtts.training.vocoder_losses import SpectralLoss
 from myxtts.training.vocoder_steps import (
@@ -248,7 +248,10 @@ class VocoderTrainer:
         if validation is not None:
             hooks.append(validation)
             if training.sample_interval:
-                hooks.append(CopyHook(self.model, self.pieces.val, training.sample_interval, board))
+                boards = Boards([board])
+                hooks.append(
+                    CopyHook(self.model, self.pieces.val, training.sample_interval, boards)
+                )
         return [*hooks, saving]
 
     def _facts(self) -> dict[str, Any]:
@@ -307,7 +310,7 @@ class VocoderTrainer:
 class CopyHook(Hook):
     """Lets the vocoder say the first validation utterance again every so often."""
 
-    def __init__(self, model, source: PieceSource, interval: int, board: TensorBoardHook):
+    def __init__(self, model, source: PieceSource, interval: int, board: Boards):
         self.model, self.source, self.interval, self.board = model, source, interval, board
         self._is_recorded = False
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from myxtts.errors import UserError
-from myxtts.training.loop import Hook, StepRecord
+from myxtts.training.loop import Listener, StepRecord
 from myxtts.training.tensorboard import grey
 
 
-class WandbHook(Hook):
+class WandbHook(Listener):
     """Logs to one W&B run, which a restart goes on with."""
 
     def __init__(self, project: str, config: Mapping[str, Any], folder: Path, log_interval: int):
@@ -30,10 +30,15 @@ class WandbHook(Hook):
         self.folder.mkdir(parents=True, exist_ok=True)
         name = self.folder / "wandb_run_id"
         # From step 0 it is another run: W&B would drop every step that it has seen.
-        known = name.read_text(encoding="utf-8").strip() if step and name.exists() else None
-        self._run = self._wandb.init(
-            project=self.project, config=self.config, dir=str(self.folder), id=known, resume="allow"
-        )
+        known = name.read_text(encoding="utf-8").strip() if step and name.exists() else ""
+        settings = {"project": self.project, "config": self.config, "dir": str(self.folder)}
+        try:
+            self._run = self._wandb.init(**settings, id=known or None, resume="allow")
+        except self._wandb.Error as error:
+            raise UserError(
+                f"Weights & Biases cannot start ({error}): run `wandb login`, set "
+                "WANDB_MODE=offline, or leave --wandb out"
+            ) from error
         name.write_text(f"{self._run.id}\n", encoding="utf-8")
 
     def after_step(self, record: StepRecord) -> None:
@@ -60,10 +65,10 @@ class WandbHook(Hook):
         """Log a recording [samples] between -1 and 1."""
         self._log(step, {name: self._wandb.Audio(samples.astype(np.float32), rate)})
 
-    def finish(self, step: int, reason: str) -> None:
-        if self._run is not None:
-            self._run.finish()
-            self._run = None
+    def close(self) -> None:
+        run, self._run = self._run, None
+        if run is not None:
+            run.finish()
 
     def _log(self, step: int, values: Mapping[str, Any]) -> None:
         """Log for a step; W&B drops what comes for one that is past, so that it names its own."""

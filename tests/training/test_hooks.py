@@ -135,6 +135,38 @@ def test_a_damaged_history_is_an_error_that_names_the_line(tmp_path):
         HistoryHook(tmp_path, 1).start(3)
 
 
+def test_a_line_that_finds_no_room_leaves_the_history_whole(tmp_path, monkeypatch):
+    hook = HistoryHook(tmp_path, 1)
+    hook.start(0)
+    hook.after_step(record(1))
+    whole = (tmp_path / "history.jsonl").read_bytes()
+    real = open
+
+    def nearly_full(path, *arguments, **named):
+        file = real(path, *arguments, **named)
+
+        class Short:
+            def __getattr__(self, name):
+                return getattr(file, name)
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *error):
+                file.close()
+
+            def write(self, data):
+                return file.write(data[:5])
+
+        return Short()
+
+    monkeypatch.setattr("builtins.open", nearly_full)
+    with pytest.raises(OSError, match="No space left"):
+        hook.after_step(record(2))
+    monkeypatch.undo()
+    assert (tmp_path / "history.jsonl").read_bytes() == whole
+
+
 def test_the_history_stays_json_where_a_value_is_not_finite(tmp_path):
     hook = HistoryHook(tmp_path, 1)
     hook.start(0)
@@ -204,7 +236,7 @@ def test_progress_is_one_line_per_interval_where_there_is_no_terminal(messages, 
     hook.start(0)
     for step in range(1, 5):
         hook.after_step(record(step, losses(float(step)), data_ms=1.0, compute_ms=3.0, epoch=2))
-    hook.finish(4, "done")
+    hook.close()
     # 30 s for step 2: 998 more take 29,940 s; 60 s for steps 2 to 4: 996 more take 19,920 s.
     shown = "stop=0.500 voice=0.250 data=1.0ms compute=3.0ms stall=25.0%"
     assert messages() == [
@@ -229,8 +261,8 @@ def test_progress_is_a_bar_on_a_terminal(messages, monkeypatch):
     terminal, hook = sys.stderr, ProgressHook(100, log_interval=1)
     hook.start(40)
     hook.after_step(record(41, losses(2.0)))
-    hook.finish(41, "stopped")
-    hook.finish(41, "stopped")  # a second time does no harm
+    hook.close()
+    hook.close()  # a second time does no harm
     shown = terminal.getvalue()
     assert "mel=2.000 stop=0.500 voice=0.250 data=1.0ms compute=9.0ms stall=10.0%" in shown
     assert "41/100" in shown and "left:" in shown
@@ -270,7 +302,7 @@ def test_tensorboard_gets_the_scalars_of_every_interval(board):
         terms = {"mel_loss": step / 2, "weighted/mel_loss": float(step), "learning_rate": 0.5}
         board.after_step(record(step, {**terms, "gradient_norm": 0.25}))
     board.record_validation(4, {"mel_loss": 0.75})
-    board.finish(4, "done")
+    board.close()
     found = events(board.folder)
     assert scalars(found, "train/mel_loss") == [(2, 1.0), (4, 2.0)]
     assert scalars(found, "weighted/mel_loss") == [(2, 2.0), (4, 4.0)]
@@ -285,7 +317,7 @@ def test_tensorboard_gets_a_matrix_as_a_picture(board):
     from PIL import Image
 
     board.images(7, "mel", np.array([[-2.0, 0.0, 2.0]]))
-    board.finish(7, "done")
+    board.close()
     width, height, png = strings(events(board.folder), "mel")
     pixels = np.asarray(Image.open(io.BytesIO(png)))
     # The middle is 127.5, which may be rounded either way.
@@ -298,7 +330,7 @@ def test_tensorboard_keeps_the_colours_of_a_picture(board):
 
     picture = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
     board.images(7, "alignment", picture)
-    board.finish(7, "done")
+    board.close()
     _, _, png = strings(events(board.folder), "alignment")
     np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(png))), picture)
 
@@ -312,7 +344,7 @@ def test_tensorboard_gets_audio(board):
 
     samples = np.array([0.0, 0.5, -0.5, 0.25])
     board.audio(3, "sample", samples, 22050)
-    board.finish(3, "done")
+    board.close()
     heard, rate = soundfile.read(io.BytesIO(strings(events(board.folder), "sample")[0]))
     assert rate == 22050
     np.testing.assert_allclose(heard, samples, atol=1 / 32768)
@@ -328,7 +360,7 @@ def test_without_tensorboard_one_line_names_the_extra_and_nothing_is_written(
     hook.record_validation(1, {"loss": 1.0})
     hook.images(1, "mel", np.zeros((2, 2)))
     hook.audio(1, "sample", np.zeros(4), 22050)
-    hook.finish(1, "done")
+    hook.close()
     assert len(messages()) == 1 and "myxtts[tensorboard]" in messages()[0]
     assert not (tmp_path / "events").exists()
 
@@ -363,7 +395,7 @@ def test_wandb_gets_the_settings_the_scalars_and_the_end(tmp_path, fake_wandb):
     for step in (1, 2):
         hook.after_step(record(step, {"loss": step / 2}))
     hook.record_validation(2, {"loss": 0.75})
-    hook.finish(2, "done")
+    hook.close()
     settings = {"project": "voices", "config": {"seed": 42}, "dir": str(tmp_path / "run")}
     assert fake_wandb == [
         ("init", {**settings, "id": None, "resume": "allow"}),
@@ -371,6 +403,21 @@ def test_wandb_gets_the_settings_the_scalars_and_the_end(tmp_path, fake_wandb):
         ("log", (2, {"val/loss": 0.75})),
         ("finish", None),
     ]
+
+
+def test_wandb_that_cannot_start_is_an_error_that_says_what_to_do(
+    tmp_path, fake_wandb, monkeypatch
+):
+    class UsageError(Exception):
+        pass
+
+    def init(**arguments):
+        raise UsageError("No API key configured")
+
+    monkeypatch.setattr(sys.modules["wandb"], "Error", UsageError, raising=False)
+    monkeypatch.setattr(sys.modules["wandb"], "init", init)
+    with pytest.raises(UserError, match=r"\(No API key configured\): .*WANDB_MODE=offline"):
+        WandbHook("voices", {}, tmp_path, 1).start(0)
 
 
 def test_scores_that_come_late_name_their_step(tmp_path, fake_wandb):

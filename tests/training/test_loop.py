@@ -11,6 +11,7 @@ from myxtts.training.loop import (
     FAILED,
     FINISHED,
     Hook,
+    Listener,
     OutOfMemory,
     TrainingDiverged,
     TrainingLoop,
@@ -197,6 +198,59 @@ def test_who_comes_after_a_hook_that_finds_the_run_diverged_hears_that_it_failed
     with pytest.raises(TrainingDiverged):
         make_loop(step, [Judge(), diary], total=2).run(items())
     assert diary.heard[-1] == ("finish", 2, FAILED)
+
+
+def test_every_hook_takes_reports_until_all_have_finished():
+    told = []
+
+    class Board(Listener):
+        is_open = True
+
+        def record_validation(self, step, metrics):
+            assert self.is_open
+            told.append((step, metrics))
+
+        def close(self):
+            self.is_open = False
+
+    class Producer(Hook):
+        def __init__(self, listener):
+            self.listener = listener
+
+        def finish(self, step, reason):
+            self.listener.record_validation(step, {"loss": 1.0})
+
+    board = Board()
+    make_loop(hooks=[Producer(board), board, Producer(board)], total=2).run(items())
+    assert told == [(2, {"loss": 1.0})] * 2 and not board.is_open
+
+
+@pytest.mark.parametrize("method", ["after_step", "after_epoch", "finish", "close"])
+def test_a_listener_that_raises_is_logged_and_changes_nothing(method, caplog):
+    def fail(self, *heard):
+        raise ConnectionError("no route to host")
+
+    broken = type("Broken", (Listener,), {method: fail})
+    diary = Diary(step := CountingStep())
+    assert make_loop(step, [broken(), diary], total=3).run(items()) == FINISHED
+    assert diary.heard[-1] == ("finish", 3, FINISHED)
+    message = "Broken failed, training continues: ConnectionError: no route to host"
+    assert caplog.messages[0] == message and caplog.messages.count(message) == 1
+    more = {"after_step": ["Broken failed 3 times"], "after_epoch": ["Broken failed 2 times"]}
+    assert caplog.messages[1:] == more.get(method, [])
+
+
+def test_an_error_of_a_hook_is_kept_whatever_a_listener_raises():
+    class Broken(Listener):
+        def finish(self, step, reason):
+            raise ConnectionError("no route to host")
+
+    class Clumsy(Hook):
+        def finish(self, step, reason):
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        make_loop(hooks=[Broken(), Clumsy(), Broken()], total=2).run(items())
 
 
 class Signal(Hook):

@@ -36,7 +36,7 @@ def test_it_leaves_out_the_first_step_and_reports_every_ten_epochs(messages):
         tell(hook, epoch + 1, compute=5000.0 if epoch == 0 else 9.0)
         hook.after_epoch(epoch, epoch + 1)
         assert len(messages()) == (epoch + 1) // 10
-    hook.finish(20, "done")  # nothing new since the report
+    hook.close()  # nothing new since the report
     first, second = messages()
     assert first.startswith("Performance over 9 steps:\n  data:    mean 1.0 ms")
     assert second.startswith("Performance over 19 steps:")
@@ -50,7 +50,7 @@ def test_it_reports_at_the_end(messages):
     hook = PerformanceHook()
     for step in (1, 2, 3):
         tell(hook, step)
-    hook.finish(3, "done")
+    hook.close()
     assert len(messages()) == 1 and messages()[0].startswith("Performance over 2 steps:")
 
 
@@ -58,7 +58,7 @@ def test_a_single_step_is_not_judged(messages):
     hook = PerformanceHook(epochs_per_report=1)
     tell(hook, 1)
     hook.after_epoch(0, 1)
-    hook.finish(1, "done")
+    hook.close()
     assert messages() == []
 
 
@@ -77,7 +77,7 @@ def test_a_run_leaves_a_page(tmp_path, messages):
     hook.start(0)
     for step in range(1, 6):
         tell(hook, step, padding=0.25, mel_loss=1.0 / step)
-    hook.finish(5, "done")
+    hook.close()
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
     assert "a run" in page and "Moderately input-bound" in page and "2 x 32" in page
     assert messages()[-1] == f"where the time went, step by step: {tmp_path / PAGE}"
@@ -89,7 +89,7 @@ def test_a_page_that_cannot_be_written_ends_nothing(tmp_path, messages):
     hook.start(0)
     for step in range(1, 4):
         tell(hook, step)
-    hook.finish(3, "done")
+    hook.close()
     assert str(tmp_path / "file") in messages()[-1] and len(messages()) == 2
 
 

@@ -5,8 +5,10 @@ import logging
 import os
 import shutil
 import signal
+import sys
 from itertools import islice
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +22,14 @@ from myxtts.config.io import load_config, save_config
 from myxtts.data.training_data import TrainingData
 from myxtts.errors import UserError
 from myxtts.monitoring.timeline import StepTimes
+from myxtts.training.hooks import HistoryHook, LogHook
 from myxtts.training.loop import StepRecord, TrainingLoop
+from myxtts.training.performance import PerformanceHook
+from myxtts.training.progress import ProgressHook
+from myxtts.training.tensorboard import TensorBoardHook
 from myxtts.training.two_stage_trainer import TwoStageTrainer, stage1_config
 from myxtts.training.vocoder_trainer import CopyHook, VocoderTrainer, predict_mels, voice_hash
+from myxtts.training.wandb import WandbHook
 from tests.make_corpus import make_corpus
 from tests.tiny_vocoder import SMALL as OTHER_MELS
 from tests.tiny_vocoder import tiny_vocoder
@@ -335,6 +342,41 @@ def test_two_stages_leave_a_voice_and_its_vocoder(two_stages):
     assert load_vocoder(two_stages).path == two_stages / "stage2" / "vocoder"
     assert (step_of(two_stages), step_of(two_stages / "stage2")) == (3, 4)
     assert history(two_stages / "stage2")[0].keys() >= {"mel_loss", "stft_loss", "pitch_loss"}
+
+
+def test_listeners_that_fail_hear_of_everything_and_end_neither_stage(
+    corpus, tmp_path, monkeypatch, messages
+):
+    heard = []
+
+    def failing(what):
+        def fail(self, *arguments):
+            heard.append((what, type(self).__name__))
+            raise ConnectionError("no route to host")
+
+        return fail
+
+    wandb = ModuleType("wandb")
+    wandb.init = lambda **settings: SimpleNamespace(id="run-1")
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    listeners = (HistoryHook, LogHook, PerformanceHook, ProgressHook, TensorBoardHook, WandbHook)
+    for one in listeners:
+        for what in ("after_step", "record_validation", "finish", "close"):
+            monkeypatch.setattr(one, what, failing(what))
+    settings = BOTH | {"max_steps": 1, "stage2_max_steps": 1, "use_wandb": True}
+    assert TwoStageTrainer(run_config(corpus, tmp_path / "run", **settings)).train() == "finished"
+    assert (step_of(tmp_path / "run"), step_of(tmp_path / "run" / "stage2")) == (1, 1)
+
+    names = {one.__name__ for one in listeners}
+    first = heard[: heard.index(("close", "PerformanceHook")) + 1]
+    for stage, expected in ((first, names), (heard[len(first) :], names - {"WandbHook"})):
+        closing = next(at for at, (what, _) in enumerate(stage) if what == "close")
+        # The score of the last validation, which the end of the run brings, is among the reports.
+        assert ("record_validation", "HistoryHook") in stage[:closing]
+        assert {name for what, name in stage[:closing] if what == "finish"} == expected
+        assert {what for what, _ in stage[closing:]} == {"close"}
+        assert {name for _, name in stage[closing:]} == expected
+    assert "WandbHook failed, training continues: ConnectionError: no route to host" in messages()
 
 
 @pytest.mark.timeout(900)  # processes that import TensorFlow
