@@ -2,8 +2,7 @@
 
 import logging
 import os
-import stat
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,16 +10,22 @@ import numpy as np
 import soundfile
 import soxr
 
+from myxtts.audio.bounds import LOUDEST, AudioInfo, excess, implausibility
 from myxtts.errors import UserError
+from myxtts.files import NotRegularError, open_regular
 from myxtts.monitoring.timers import DECODE, READ, stage
 
 logger = logging.getLogger(__name__)
 
 MISSING = "missing recording"
+NOT_REGULAR = "not a regular file"
 UNREADABLE = "unreadable recording"
+IMPLAUSIBLE = "implausible header"
+TOO_LONG_TO_READ = "too long to be read"
 EMPTY = "empty recording"
 TRUNCATED = "truncated recording"
 NOT_A_NUMBER = "not-a-number samples"
+TOO_LOUD = "samples far beyond full scale"
 SILENT = "silent recording"
 TOO_SHORT = "too short"
 
@@ -29,6 +34,8 @@ MIN_SAMPLES = 1024  # one analysis window
 # Programs that write to a pipe cannot know the length and promise (almost) the largest there is.
 _UNKNOWN_DATA_BYTES = 0x7FFFF000
 _LARGEST_OGG_PAGE = 65307
+_MOST_WAV_CHUNKS = 1000  # before the samples; real files have a handful
+_BLOCK_VALUES = 1 << 18  # decoded at a time, over all channels
 _DISCARDED = bytearray(1 << 20)
 
 
@@ -46,23 +53,19 @@ class AudioError(UserError):
         return f"{self.path}: {self.reason}: {self.detail}"
 
 
-@dataclass(frozen=True, slots=True)
-class AudioInfo:
-    """What a recording's header says."""
-
-    sample_rate: int
-    channels: int
-    frames: int
-
-    @property
-    def seconds(self) -> float:
-        return self.frames / self.sample_rate
-
-
 def read_info(path: str | os.PathLike) -> AudioInfo:
     """Read a recording's header, without decoding it."""
     with _open(path) as sound:
-        return AudioInfo(sound.samplerate, sound.channels, sound.frames)
+        return _info(sound)
+
+
+def examine_audio(path: str | os.PathLike) -> AudioInfo:
+    """Read a recording's header, and its samples where these could be something else than audio."""
+    with _open(path) as sound:
+        if sound.subtype in ("FLOAT", "DOUBLE"):
+            for _ in _blocks(sound, path):
+                pass
+        return _info(sound)
 
 
 def read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
@@ -76,13 +79,6 @@ def read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
 def _read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
     with _open(path) as sound:
         samples, source_rate = _decode(sound, path), sound.samplerate
-    # Only float formats can hold NaN, but checking costs 1 % of decoding: check them all.
-    if not np.isfinite(samples).all():
-        raise AudioError(
-            path, NOT_A_NUMBER, "it holds NaN or infinite values; export it anew from its source"
-        )
-    if samples.ndim == 2:
-        samples = samples.mean(axis=1)
     resampled = resample(samples, source_rate, sample_rate)
     if len(resampled) == 0:
         raise AudioError(path, TOO_SHORT, f"nothing is left of it at {sample_rate} Hz; remove it")
@@ -132,33 +128,68 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
         temporary.unlink(missing_ok=True)
 
 
+class _Forward(soundfile.SoundFile):
+    """A recording that is only read forward.
+
+    soundfile seeks after every read, which makes a decoder of MP3 start over from there: read in
+    blocks, a file would have other samples than read at once.
+    """
+
+    def seekable(self) -> bool:
+        return False
+
+
 def _open(path: str | os.PathLike) -> soundfile.SoundFile:
     """Open a recording that exists, is whole as far as its format tells, and has samples."""
+    size = _check_file(path)
     try:
-        status = os.stat(path)
-        size = status.st_size
-        if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
-            raise AudioError(path, UNREADABLE, "it is not a regular file; check the metadata")
-        with open(path, "rb") as file:
+        sound = _Forward(os.fspath(path))
+    except (soundfile.SoundFileError, TypeError) as error:
+        # TypeError: a name ending in .raw, for which libsndfile wants the format from us.
+        detail = f"libsndfile cannot open it ({error}); convert it to WAV or FLAC"
+        raise AudioError(path, UNREADABLE, detail) from error
+    try:
+        # FLAC compresses what its subtype calls PCM.
+        coding = "FLAC" if sound.format == "FLAC" else sound.subtype
+        _check_header(_info(sound), coding, size, path)
+    except AudioError:
+        sound.close()
+        raise
+    return sound
+
+
+def _check_file(path: str | os.PathLike) -> int:
+    """The size of a recording, if it is a regular file and was not cut off."""
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
             missing_end = _missing_end(file, size)
     except FileNotFoundError:
         raise AudioError(path, MISSING, "no such file; check the metadata's paths") from None
+    except NotRegularError as error:
+        detail = f"{error.strerror}; put the recording itself there"
+        raise AudioError(path, NOT_REGULAR, detail) from None
     except OSError as error:
         raise AudioError(path, UNREADABLE, f"{error.strerror}; check the file") from error
     if size == 0:
         raise AudioError(path, EMPTY, "the file has no bytes; copy it again")
     if missing_end:
         raise AudioError(path, TRUNCATED, f"{missing_end}; copy it again")
-    try:
-        sound = soundfile.SoundFile(os.fspath(path))
-    except (soundfile.LibsndfileError, TypeError) as error:
-        # TypeError: a name ending in .raw, for which libsndfile wants the format from us.
-        detail = f"libsndfile cannot open it ({error}); convert it to WAV or FLAC"
-        raise AudioError(path, UNREADABLE, detail) from error
-    if sound.frames <= 0:
-        sound.close()
+    return size
+
+
+def _check_header(info: AudioInfo, coding: str, size: int, path: str | os.PathLike) -> None:
+    """Raise where a header claims what cannot be, or what is too long."""
+    if info.frames <= 0:
         raise AudioError(path, EMPTY, "the file holds a header and no samples; copy it again")
-    return sound
+    if fault := implausibility(info, coding, size):
+        raise AudioError(path, IMPLAUSIBLE, f"{fault}; export it anew from its source")
+    if fault := excess(info):
+        raise AudioError(path, TOO_LONG_TO_READ, f"{fault}; cut it into sentences")
+
+
+def _info(sound: soundfile.SoundFile) -> AudioInfo:
+    return AudioInfo(sound.samplerate, sound.channels, sound.frames)
 
 
 def _read_through(path: str | os.PathLike) -> None:
@@ -168,7 +199,7 @@ def _read_through(path: str | os.PathLike) -> None:
     told by who opens it.
     """
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             while file.readinto(_DISCARDED):
                 pass
     except OSError:
@@ -186,7 +217,10 @@ def _missing_end(file: BinaryIO, size: int) -> str:
 
 
 def _missing_end_of_wav(file: BinaryIO, size: int) -> str:
-    while len(chunk := file.read(8)) == 8:
+    for _ in range(_MOST_WAV_CHUNKS):
+        chunk = file.read(8)
+        if len(chunk) < 8:
+            break
         chunk_bytes = int.from_bytes(chunk[4:], "little")
         if chunk[:4] == b"data":
             promised = file.tell() + chunk_bytes
@@ -207,16 +241,50 @@ def _missing_end_of_ogg(file: BinaryIO, size: int) -> str:
 
 
 def _decode(sound: soundfile.SoundFile, path: str | os.PathLike) -> np.ndarray:
-    promised = sound.frames
-    try:
-        samples = sound.read(dtype="float32")
-    except soundfile.LibsndfileError as error:
-        detail = f"decoding fails ({error}); copy it again"
-        raise AudioError(path, UNREADABLE, detail) from error
-    if len(samples) < promised:
-        detail = f"its header promises {promised} samples, there are {len(samples)}; copy it again"
-        raise AudioError(path, TRUNCATED, detail)
+    """All samples, channels averaged: float32 [frames]."""
+    samples = np.empty(sound.frames, np.float32)
+    done = 0
+    for block in _blocks(sound, path):
+        samples[done : done + len(block)] = (
+            block.mean(axis=1) if sound.channels > 1 else block[:, 0]
+        )
+        done += len(block)
     return samples
+
+
+def _blocks(sound: soundfile.SoundFile, path: str | os.PathLike) -> Iterator[np.ndarray]:
+    """All samples in blocks [frames, channels] of one buffer; raises where they are not audio."""
+    rows = min(sound.frames, _BLOCK_VALUES // sound.channels)
+    done, buffer = 0, np.empty((rows, sound.channels), np.float32)
+    while done < sound.frames:
+        wanted = min(len(buffer), sound.frames - done)
+        try:
+            block = sound.read(wanted, out=buffer[:wanted])
+        except soundfile.SoundFileError as error:
+            detail = f"decoding fails ({error}); copy it again"
+            raise AudioError(path, UNREADABLE, detail) from error
+        _check_loudness(block, path)
+        done += len(block)
+        yield block
+        if len(block) < wanted:
+            break
+    if done < sound.frames:
+        detail = f"its header promises {sound.frames} samples, there are {done}; copy it again"
+        raise AudioError(path, TRUNCATED, detail)
+
+
+def _check_loudness(block: np.ndarray, path: str | os.PathLike) -> None:
+    """Raise where samples are no numbers, or none of audio."""
+    # Only float formats can hold such, but checking costs 1 % of decoding: check them all.
+    peak = max(block.max(), -block.min()) if block.size else 0.0
+    if not np.isfinite(peak):
+        raise AudioError(
+            path, NOT_A_NUMBER, "it holds NaN or infinite values; export it anew from its source"
+        )
+    if peak > LOUDEST:
+        raise AudioError(
+            path, TOO_LOUD, f"{peak:.3g} where full scale is 1; scale it to the range of -1 to 1"
+        )
 
 
 def _to_pcm16(samples: np.ndarray, path: Path) -> np.ndarray:

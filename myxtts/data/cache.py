@@ -5,7 +5,7 @@ may be incomplete: an utterance whose features are not stored has the start -1 i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -184,6 +184,7 @@ class PackedCache:
     starts: dict[str, np.ndarray]
     recordings: Sequence[Utterance] | None = None
     embeddings: Embeddings | None = None
+    told: set[str] = field(default_factory=set)  # faults of recordings that are in the log already
 
     def __len__(self) -> int:
         return len(self.text_lengths)

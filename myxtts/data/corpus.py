@@ -124,8 +124,8 @@ def _open_listings(
     root: Path, metadata_train: str, metadata_eval: str, wavs_train: str, wavs_eval: str
 ) -> tuple[Listing, Listing | None]:
     """Find metadata and recordings, and work out how the one names the other."""
-    train = _named(root, metadata_train, "--metadata-train-file", os.path.isfile)
-    val = _named(root, metadata_eval, "--metadata-eval-file", os.path.isfile)
+    train = _named(root, metadata_train, "--metadata-train-file", os.path.exists)
+    val = _named(root, metadata_eval, "--metadata-eval-file", os.path.exists)
     wavs_train = _named(root, wavs_train, "--wavs-train-dir", os.path.isdir)
     wavs_eval = _named(root, wavs_eval, "--wavs-eval-dir", os.path.isdir)
     if not train:

@@ -15,6 +15,7 @@ from myxtts.audio.io import MISSING
 from myxtts.data.columns import Row, find_columns, header_roles
 from myxtts.data.recordings import Locator, Recordings, folder_path, without_extension
 from myxtts.data.utterance import MALFORMED, NO_TEXT, UNREADABLE_TEXT, CorpusError, shorten
+from myxtts.files import open_regular
 
 METADATA_NAMES = (
     "metadata_train.csv metadata.csv metadata.txt metadata.tsv metadata.jsonl metadata.json "
@@ -132,7 +133,7 @@ def read_speakers(path: str) -> dict[str, tuple[str, str]]:
 def read_text(path: str) -> str:
     """Read UTF-8 with or without a byte order mark, or say where it is none."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             data = file.read(1 << 16)
             # Look before reading on: a recording given by mistake may be huge.
             if b"\0" not in data:
@@ -155,10 +156,15 @@ def read_text(path: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def is_file_or_special(path: str) -> bool:
+    """Whether there is something other than a directory; reading it tells what is wrong with it."""
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 def _may_train(root: str, name: str) -> bool:
     """Tell whether a file may list what to train on: not speakers, and not what is held out."""
     is_other = name == SPEAKERS_FILE or _HELD_OUT.search(os.path.basename(name))
-    return not is_other and os.path.isfile(os.path.join(root, name))
+    return not is_other and is_file_or_special(os.path.join(root, name))
 
 
 def _partner(root: str, name: str) -> str:
@@ -166,7 +172,7 @@ def _partner(root: str, name: str) -> str:
     folder, name = os.path.split(os.path.join(root, name))
     for train, held_out in _PARTNERS:
         partner = os.path.join(folder, name.replace(train, held_out))
-        if train in name and os.path.isfile(partner):
+        if train in name and is_file_or_special(partner):
             return partner
     return ""
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from myxtts.audio.io import MIN_SAMPLES, TOO_SHORT, AudioInfo
+from myxtts.audio.io import MIN_SAMPLES, TOO_SHORT, AudioInfo, examine_audio
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus import Corpus, CorpusError, Rejection, inspect_recordings
 from myxtts.data.features import FeatureSettings, frames_of_header
@@ -38,9 +38,14 @@ def examine(
     tokenizer: Tokenizer,
     progress: Callable[[int, int], None] | None = None,
 ) -> Examination:
-    """Read the headers of all recordings, and apply every limit of the settings."""
+    """Read the headers of all recordings, and apply every limit of the settings.
+
+    Recordings in float are decoded as well, since their samples could be no audio at all.
+    """
     utterances = corpus.utterances
-    infos, rejections = inspect_recordings(utterances, data.num_workers, progress)
+    infos, rejections = inspect_recordings(
+        utterances, data.num_workers, progress, read=examine_audio
+    )
     tokens = [len(ids) for ids in encode_all(utterances, tokenizer)]
     settings = FeatureSettings.from_config(data)
     for utterance, info, count in zip(utterances, infos, tokens, strict=True):

@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.audio.cleanup import normalise_loudness, trim_silence
-from myxtts.audio.io import AudioInfo, check_audible, read_audio, resample, resampled_length
+from myxtts.audio.io import (
+    AudioError,
+    AudioInfo,
+    check_audible,
+    read_audio,
+    resample,
+    resampled_length,
+)
 from myxtts.audio.mel import mel_and_energy, num_frames
 from myxtts.audio.pitch import pitch
 from myxtts.config.config import AudioSpec, DataConfig
@@ -15,6 +22,7 @@ from myxtts.monitoring.timers import FEATURES, stage
 
 # Raised whenever the same settings give other numbers.
 FEATURES_VERSION = 1
+NOT_FINITE = "not-a-number features"
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,17 @@ def compute_features(
     path: Path, settings: FeatureSettings, pace: float = 1.0
 ) -> dict[str, np.ndarray]:
     """The stored arrays of one recording, {mel [frames, mels], energy [frames], pitch [frames]}."""
-    return features_of(load_samples(path, settings, pace), settings)
+    arrays = features_of(load_samples(path, settings, pace), settings)
+    check_finite(arrays, path)
+    return arrays
+
+
+def check_finite(arrays: dict[str, np.ndarray], path: Path) -> None:
+    """Raise where features are no numbers: stored once, they would spoil every training."""
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            detail = f"its {name} holds NaN or infinite values; export it anew from its source"
+            raise AudioError(path, NOT_FINITE, detail)
 
 
 def features_of(samples: np.ndarray, settings: FeatureSettings) -> dict[str, np.ndarray]:

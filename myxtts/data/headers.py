@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from myxtts.audio.io import AudioError, AudioInfo, read_info
@@ -14,11 +15,15 @@ def inspect_recordings(
     utterances: Sequence[Utterance],
     workers: int = 8,
     progress: Callable[[int, int], None] | None = None,
+    read: Callable[[Path], AudioInfo] = read_info,
 ) -> tuple[list[AudioInfo | None], list[Rejection]]:
-    """Read the headers of all recordings; what cannot be read is None and a rejection."""
+    """Read the headers of all recordings; what cannot be read is None and a rejection.
+
+    `read` may look at more than the header.
+    """
     infos: list[AudioInfo | None] = []
     rejections: list[Rejection] = []
-    headers = read_headers([utterance.audio for utterance in utterances], workers)
+    headers = read_headers([utterance.audio for utterance in utterances], workers, read)
     for utterance, header in zip(utterances, headers, strict=True):
         if isinstance(header, AudioError):
             rejections.append(Rejection(utterance.id, header.reason, str(header)))
@@ -29,20 +34,24 @@ def inspect_recordings(
     return infos, rejections
 
 
-def read_headers(paths: Sequence[Path], workers: int = 8) -> Iterator[AudioInfo | AudioError]:
+def read_headers(
+    paths: Sequence[Path], workers: int = 8, read: Callable[[Path], AudioInfo] = read_info
+) -> Iterator[AudioInfo | AudioError]:
     """Yield the header of each recording, or the error that reading it raised."""
     blocks = [paths[start : start + _BLOCK] for start in range(0, len(paths), _BLOCK)]
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        for headers in pool.map(_read_block, blocks):
+        for headers in pool.map(partial(_read_block, read), blocks):
             yield from headers
 
 
-def _read_block(paths: Sequence[Path]) -> list[AudioInfo | AudioError]:
-    return [_read_header(path) for path in paths]
+def _read_block(
+    read: Callable[[Path], AudioInfo], paths: Sequence[Path]
+) -> list[AudioInfo | AudioError]:
+    return [_read_header(read, path) for path in paths]
 
 
-def _read_header(path: Path) -> AudioInfo | AudioError:
+def _read_header(read: Callable[[Path], AudioInfo], path: Path) -> AudioInfo | AudioError:
     try:
-        return read_info(path)
+        return read(path)
     except AudioError as error:
         return error

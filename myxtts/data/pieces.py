@@ -8,7 +8,6 @@ A batch is a dict:
     index        int64   [batch]                 positions, to name the utterances
 """
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,13 +15,11 @@ import numpy as np
 
 from myxtts.audio.io import AudioError
 from myxtts.data.cache import ColumnData
-from myxtts.data.features import FeatureSettings, features_of, load_samples
-from myxtts.data.readers import Batch, worked_ahead
+from myxtts.data.features import FeatureSettings, check_finite, features_of, load_samples
+from myxtts.data.readers import Batch, tell_once, worked_ahead
 from myxtts.data.utterance import Utterance
 from myxtts.data.waves import as_hops
 from myxtts.errors import UserError
-
-logger = logging.getLogger(__name__)
 
 COLUMNS = ("mel", "pitch", "wave")
 
@@ -89,6 +86,7 @@ class PieceSource:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     starts: dict[str, np.ndarray] = field(default_factory=dict)
     recordings: Sequence[Utterance] = ()
+    told: set[str] = field(default_factory=set)  # recordings whose fault is in the log already
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -165,10 +163,11 @@ class PieceSource:
         one = self.recordings[position]
         try:
             samples = load_samples(one.audio, self.settings, one.pace)
+            arrays = features_of(samples, replace(self.settings, with_pitch=True))
+            check_finite(arrays, one.audio)
         except AudioError as error:
-            logger.warning("left out of its batch: %s", error)
+            tell_once(self.told, error)
             return None
-        arrays = features_of(samples, replace(self.settings, with_pitch=True))
         return {**arrays, "wave": as_hops(samples, self.settings)}
 
 

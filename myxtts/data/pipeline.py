@@ -420,7 +420,7 @@ def _decode(cache: PackedCache, settings: FeatureSettings, position: int) -> np.
         recording = cache.recordings[position]
         return load_samples(recording.audio, settings, recording.pace)
     except AudioError as error:
-        logger.warning("left out of its batch: %s", error)
+        readers.tell_once(cache.told, error)
         return None
 
 

@@ -23,6 +23,7 @@ from myxtts.data.split import Split
 from myxtts.data.store import Column, Row, Store, fingerprint
 from myxtts.data.utterance import Utterance
 from myxtts.data.workers import Workers
+from myxtts.errors import UserError
 
 # Raised whenever the same voice predicts other numbers.
 PREDICTIONS_VERSION = 1
@@ -91,4 +92,10 @@ class _PredictionWork:
         mels = self.predictor.predict(self.split, positions)
         for one, mel in zip(utterances, mels, strict=True):
             source = (one.id, source_signature(one.audio), content_of(one.audio) or 0)
-            yield Row(*source, {"mel": mel.astype(column.dtype)})
+            stored = mel.astype(column.dtype)
+            if not np.isfinite(stored).all():
+                raise UserError(
+                    f"the voice predicts values for {one.id} that are not finite: train the "
+                    "vocoder with another voice, or leave --on-predicted-mels out"
+                )
+            yield Row(*source, {"mel": stored})

@@ -27,6 +27,7 @@ from myxtts.data.store import (
     hash64,
 )
 from myxtts.data.workers import Workers
+from myxtts.files import open_regular
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ NO_TOKENS = "nothing to say"
 # Free space that a preflight leaves to others.
 SPARE_BYTES = 64 * 2**20
 LARGEST_SHARD = 2048
+_CONTENT_BLOCK = 1 << 22
 
 Progress = Callable[[int, int, float], None]
 
@@ -370,11 +372,14 @@ def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[
 
 def content_of(path: Path) -> int | None:
     """Size and checksum of a recording: the same after a copy, which changes its time."""
+    size = checksum = 0
     try:
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            while block := file.read(_CONTENT_BLOCK):
+                size, checksum = size + len(block), zlib.crc32(block, checksum)
     except OSError:
         return None
-    return (len(data) & 0xFFFFFFFF) << 32 | zlib.crc32(data)
+    return (size & 0xFFFFFFFF) << 32 | checksum
 
 
 def _size_of(path: Path) -> int:

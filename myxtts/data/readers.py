@@ -13,6 +13,7 @@ A batch is a dict:
     embedding     float32 [batch, dim]           of a frozen encoder of voices, where there is one
 """
 
+import logging
 import math
 import queue
 import threading
@@ -23,11 +24,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from myxtts.audio.io import AudioError
 from myxtts.data.batching import BatchPlan
 from myxtts.data.cache import NOT_CACHED, ColumnData, PackedCache
 from myxtts.data.mapping import aligned_empty
 from myxtts.data.shard_draft import BLOCK
 from myxtts.monitoring.timers import BATCHING, stage
+
+logger = logging.getLogger(__name__)
 
 Batch = dict[str, np.ndarray]
 Lookup = Callable[[int], dict[str, np.ndarray] | None]
@@ -152,6 +156,14 @@ def _padded_rows(
         data.copy(start, length, out[row])
         out[row, length:] = 0
     return out
+
+
+def tell_once(told: set[str], error: AudioError) -> None:
+    """Log that a recording is left out of its batch, once and not in every epoch."""
+    # Added before it is logged: another thread may come across the same recording.
+    if str(error) not in told:
+        told.add(str(error))
+        logger.warning("left out of its batches: %s", error)
 
 
 def pad_rows(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:

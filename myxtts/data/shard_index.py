@@ -10,6 +10,7 @@ import numpy as np
 import safetensors.numpy
 
 from myxtts.errors import UserError
+from myxtts.files import NotRegularError, read_regular
 
 REMEDY = "; run `myxtts cache fix` or verify_and_fix_cache(fix=True)"
 
@@ -96,7 +97,10 @@ def encode_index(index: ShardIndex) -> bytes:
 
 
 def decode_index(path: Path) -> ShardIndex:
-    data = path.read_bytes()
+    try:
+        data = read_regular(path)
+    except NotRegularError as error:
+        raise CacheError(f"{path}: {error.strerror}{REMEDY}") from None
     content = data[:-4]
     if len(data) < 16 or zlib.crc32(content) != int.from_bytes(data[-4:], "little"):
         raise CacheError(f"{path} is damaged{REMEDY}")

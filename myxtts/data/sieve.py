@@ -8,7 +8,7 @@ from pathlib import Path
 
 from myxtts.audio.io import AudioError
 from myxtts.data.columns import Row
-from myxtts.data.dialects import SPEAKERS_FILE, Listing, read_speakers
+from myxtts.data.dialects import SPEAKERS_FILE, Listing, is_file_or_special, read_speakers
 from myxtts.data.headers import read_headers
 from myxtts.data.recordings import folder_path
 from myxtts.data.utterance import (
@@ -40,7 +40,7 @@ class Speakers:
         self.sources: Counter[str] = Counter()
         self._pattern = _compile(pattern)
         path = os.path.join(listing.locator.home, SPEAKERS_FILE)
-        self._listed = read_speakers(path) if os.path.isfile(path) else {}
+        self._listed = read_speakers(path) if is_file_or_special(path) else {}
         self._default = root.name or "speaker"
 
     def of(self, row: Row, utterance_id: str) -> str:

@@ -32,6 +32,7 @@ from myxtts.data.shard_index import (
     decode_index,
     encode_index,
 )
+from myxtts.files import NotRegularError, read_regular
 from myxtts.monitoring.cores import available_cores
 
 FORMAT_VERSION = 1
@@ -194,10 +195,16 @@ class Store:
         problems = []
         for name, content in self._fixed_files().items():
             path = self.folder / name
-            if not path.exists():
+            try:
+                is_same = read_regular(path) == content
+            except FileNotFoundError:
                 problems.append(Problem(name, "missing"))
-            elif path.read_bytes() != content:
-                problems.append(Problem(name, "differs from the settings that name this store"))
+            except NotRegularError as error:
+                problems.append(Problem(name, error.strerror))
+            else:
+                if not is_same:
+                    what = "differs from the settings that name this store"
+                    problems.append(Problem(name, what))
         return problems
 
     def _verify_shard(self, path: Path) -> list[Problem]:
@@ -271,7 +278,7 @@ def read_store(folder: Path) -> Store:
     """The store in a folder that its fingerprint names, as its own manifest describes it."""
     path = folder / "store.json"
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = json.loads(read_regular(path))
         columns = tuple(Column(**column) for column in manifest["columns"])
         is_own = folder.name.endswith(f"-{fingerprint(columns, manifest['settings'])}")
     except (OSError, ValueError, TypeError, KeyError):

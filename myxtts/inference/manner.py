@@ -126,7 +126,7 @@ def _read(path: Path, settings: FeatureSettings) -> np.ndarray:
 
 
 def _existing(path: Path) -> Path:
-    if not path.is_file():
+    if not path.exists():
         raise SynthesisError(f"there is no reference recording {path}: name a file of speech")
     return path
 

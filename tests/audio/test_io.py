@@ -118,8 +118,8 @@ def test_missing_file(tmp_path):
     assert reason_of(read_audio, tmp_path / "none.wav", 22050) == io.MISSING
 
 
-def test_directory_is_unreadable(tmp_path):
-    assert reason_of(read_info, tmp_path) == io.UNREADABLE
+def test_a_directory_is_not_a_recording(tmp_path):
+    assert reason_of(read_info, tmp_path) == io.NOT_REGULAR
 
 
 @pytest.mark.parametrize("name", ["noise.wav", "noise.mp3", "noise.raw"])

@@ -1,7 +1,10 @@
 """The synthesizer around a model: what it asks of it, and what it makes of the answer."""
 
+import os
+
 import numpy as np
 import pytest
+import soundfile
 
 from myxtts.audio.cleanup import loudness
 from myxtts.audio.io import write_wav
@@ -212,6 +215,16 @@ def test_a_missing_or_silent_reference_is_an_error(tmp_path):
         synthesizer().speak("One.", reference=tmp_path / "silent.wav")
     with pytest.raises(UserError, match="empty list of references"):
         synthesizer().speak("One.", reference=[])
+
+
+@pytest.mark.timeout(60)
+def test_a_reference_that_is_a_trap_is_an_error(tmp_path):
+    os.mkfifo(tmp_path / "pipe.wav")
+    with pytest.raises(UserError, match="pipe.wav: not a regular file: it is a named pipe"):
+        synthesizer().speak("One.", reference=tmp_path / "pipe.wav")
+    soundfile.write(tmp_path / "huge.wav", np.full(RATE, 1e38), RATE, "FLOAT")
+    with pytest.raises(UserError, match="huge.wav: samples far beyond full scale"):
+        synthesizer().speak("One.", reference=tmp_path / "huge.wav")
 
 
 def test_a_short_reference_is_warned_of(tmp_path, caplog):
