@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from myxtts.cli.corpora import CorpusPart
     from myxtts.data.corpus import Rejection
     from myxtts.data.embeddings import VoiceEncoder
+    from myxtts.data.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -60,12 +61,20 @@ def prepare_part(part: "CorpusPart", data: DataConfig) -> "list[Rejection]":
     from myxtts.data.prepare import prepare
 
     utterances, location = part.utterances, part.location
+    if data.cache_verification:
+        _drop_damage([location.features, location.tokens])
     before = take_inventory(location, utterances)
     _preflight(part, data, before.features.disk_bytes)
     began = time.monotonic()
     try:
         with progress("preparing") as report:
-            done = prepare(utterances, location, workers=data.num_workers, progress=report)
+            done = prepare(
+                utterances,
+                location,
+                workers=data.num_workers,
+                verify=data.cache_verification,
+                progress=report,
+            )
     except KeyboardInterrupt:
         stored = take_inventory(location, utterances).features.stored
         raise Interrupted(
@@ -76,7 +85,7 @@ def prepare_part(part: "CorpusPart", data: DataConfig) -> "list[Rejection]":
     for name in ("features", "tokens"):
         was, now = getattr(before, name), getattr(after, name)
         made, bad = now.stored - was.stored, now.rejected
-        print(_counted(name, made, was.stored, bad))
+        print(_counted(name, made, done.rebuilt[name], was.stored, bad))
     _print_speed(done.audio_seconds, time.monotonic() - began)
     if part.corpus.rejections:
         print(f"metadata  {len(part.corpus.rejections):,} dropped")
@@ -87,19 +96,25 @@ def describe_voices(
     part: "CorpusPart", data: DataConfig, encoder: "VoiceEncoder", bad: set[str]
 ) -> "list[Rejection]":
     """Let a frozen encoder describe one corpus, but for what is bad; return what it cannot."""
-    from myxtts.data.embeddings import drop_damage, embedding_store, store_embeddings
-    from myxtts.data.inventory import count_derived
+    from myxtts.data.embeddings import embedding_store, store_embeddings
+    from myxtts.data.inventory import VOICES, count_derived
+    from myxtts.data.prepare import PrepareReport
 
     folder = part.location.folder
     utterances = [utterance for utterance in part.utterances if utterance.id not in bad]
     store = embedding_store(folder, encoder)
     if data.cache_verification:
-        drop_damage(store)
-    before = count_derived(store, utterances)
+        _drop_damage([store])
+    before, done = count_derived(store, utterances), PrepareReport()
     try:
         with progress("describing voices") as report:
             _, rejections = store_embeddings(
-                utterances, folder, encoder, verify=False, progress=report
+                utterances,
+                folder,
+                encoder,
+                verify=data.cache_verification,
+                progress=report,
+                report=done,
             )
     except KeyboardInterrupt:
         stored = count_derived(store, utterances).stored
@@ -108,7 +123,8 @@ def describe_voices(
             "run the same command to go on"
         ) from None
     made = count_derived(store, utterances).stored - before.stored
-    print(_counted("voices", made, before.stored, len(rejections)))
+    rebuilt = done.rebuilt[VOICES.rstrip("-")]
+    print(_counted("voices", made, rebuilt, before.stored, len(rejections)))
     return rejections
 
 
@@ -123,6 +139,15 @@ def describe(bad: "Sequence[Rejection]") -> str:
         if len(group) > _NAMED:
             lines.append(f"      and {len(group) - _NAMED:,} more")
     return "\n".join(lines)
+
+
+def _drop_damage(stores: "Sequence[Store]") -> None:
+    """Check what would be reused; the log names what is damaged, and it is made again."""
+    from myxtts.data.integrity import drop_damage
+
+    for store in stores:
+        with progress("checking", "shards") as report:
+            drop_damage(store, report)
 
 
 def _load_encoder(model: ModelConfig) -> "VoiceEncoder | None":
@@ -172,8 +197,9 @@ def _print_speed(audio_seconds: float, seconds: float) -> None:
         print(f"{audio_seconds / 3600:.2f} h in {seconds:.1f} s: {speed} real time")
 
 
-def _counted(name: str, made: int, reused: int, dropped: int) -> str:
-    return f"{name:<9} {made:,} made, {reused:,} reused, {dropped:,} dropped"
+def _counted(name: str, made: int, rebuilt: int, reused: int, dropped: int) -> str:
+    damaged = f" ({rebuilt:,} rebuilt: damaged)" if rebuilt else ""
+    return f"{name:<9} {made:,} made{damaged}, {reused:,} reused, {dropped:,} dropped"
 
 
 def _count(number: int) -> str:

@@ -153,7 +153,13 @@ def _prepared_split(config: XTTSConfig, progress: Progress | None) -> Split:
     corpus, _ = read_corpora(config.data)
     tokenizer = Tokenizer.build(corpus.languages, config.data.text_units)
     location = locate_cache(corpus.root, config.data, tokenizer)
-    prepare(corpus.utterances, location, workers=config.data.num_workers, progress=progress)
+    prepare(
+        corpus.utterances,
+        location,
+        workers=config.data.num_workers,
+        verify=config.data.cache_verification,
+        progress=progress,
+    )
     filled = XTTSConfig(data=config.data, preprocessing_mode="auto")
     opener = ModeOpener(filled, tokenizer, [corpus], progress, SilentProfiler())
     split = opener.open(corpus.utterances, corpus.root, "benchmark")

@@ -1,6 +1,5 @@
 """What a frozen encoder of voices says of each recording: computed once, and stored."""
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,13 +24,10 @@ from myxtts.data.prepare import (
     rejections_of,
     source_signature,
 )
-from myxtts.data.repair import drop_damaged
 from myxtts.data.shard_draft import BLOCK
 from myxtts.data.store import CacheError, Column, Row, Store, fingerprint
 from myxtts.data.utterance import Rejection, Utterance
 from myxtts.data.workers import Workers
-
-logger = logging.getLogger(__name__)
 
 # Raised whenever the same encoder and weights give other numbers.
 EMBEDDINGS_VERSION = 1
@@ -100,15 +96,17 @@ def store_embeddings(
     *,
     verify: bool = True,
     progress: Progress | None = None,
+    report: PrepareReport | None = None,
 ) -> tuple[Embeddings, list[Rejection]]:
     """Describe what is not described yet, shard by shard, and map all of it.
 
     An utterance without a voice has the row -1 and is among the rejections.
     """
     store = embedding_store(folder, encoder)
-    make_ready(store, verify)
+    make_ready(store)
     # In this process: an encoder computes on all cores, or on a GPU, by itself.
-    fill(_EmbeddingWork(store, encoder), utterances, Workers(1), False, PrepareReport(), progress)
+    work, report = _EmbeddingWork(store, encoder), report or PrepareReport()
+    fill(work, utterances, Workers(1), report, verify=verify, progress=progress)
     view = StoreView(store)
     rows = view.find(keys_of(utterances))
     (column,) = store.columns
@@ -136,26 +134,12 @@ def compute_embeddings(
     return Embeddings(array, places), rejections
 
 
-def make_ready(store: Store, verify: bool = True) -> None:
-    """Make a store that can be written, without what is damaged in it."""
+def make_ready(store: Store) -> None:
+    """Make a store that can be written."""
     try:
         store.create()
     except OSError as error:
         raise CacheError(unwritable_message(store.folder.parent, error)) from error
-    if verify:
-        drop_damage(store)
-
-
-def drop_damage(store: Store) -> None:
-    """Read every byte of a store, and drop what is not as it was written; the log names it."""
-    if not store.folder.exists():
-        return
-    damaged = [problem for problem in store.verify() if problem.shard]
-    for problem in damaged:
-        logger.warning("%s: %s", store.folder.name, problem)
-    if damaged:
-        with store.lock():
-            drop_damaged(store, damaged)
 
 
 def _described(utterances: Sequence[Utterance], encoder: VoiceEncoder) -> Iterator[Row]:

@@ -101,6 +101,7 @@ class LJSpeechDataset:
                 self.location,
                 workers=num_workers or self.config.data.num_workers,
                 overwrite=overwrite,
+                verify=self.config.data.cache_verification,
                 progress=self.progress,
                 **what,
             )

@@ -18,6 +18,7 @@ from myxtts.data import policy
 from myxtts.data.cache import PackedCache, StoreView, memory_cache
 from myxtts.data.corpus import Corpus, CorpusError, Rejection, Utterance, inspect_recordings
 from myxtts.data.features import FeatureSettings, compute_features, frames_of_header
+from myxtts.data.integrity import drop, find_damage, report_damage
 from myxtts.data.prepare import (
     NO_TOKENS,
     SPARE_BYTES,
@@ -33,7 +34,6 @@ from myxtts.data.prepare import (
     prepare,
     rejections_of,
 )
-from myxtts.data.repair import drop_damaged
 from myxtts.data.split import Split, open_stores
 from myxtts.data.store import CacheError
 from myxtts.data.utterance import TEXT_TOO_LONG
@@ -71,7 +71,6 @@ class ModeOpener:
         self.languages = sorted({name for corpus in corpora for name in corpus.languages})
         self.tokenizer, self.progress, self.profiler = tokenizer, progress, profiler
         self.workers = min(self.data.num_workers, available_cores())
-        self._verified: set[Path] = set()
         self._granted: Counter[Path] = Counter()  # bytes of the budget, by cache
         self._report_unusable(corpora)
 
@@ -109,7 +108,13 @@ class ModeOpener:
         self._mend(location, utterances)
         self._check_rebuilding(utterances, location)
         with self.profiler.profile_operation("prepare"):
-            report = prepare(utterances, location, workers=self.workers, progress=self.progress)
+            report = prepare(
+                utterances,
+                location,
+                workers=self.workers,
+                verify=self.data.cache_verification,
+                progress=self.progress,
+            )
         if report.rejections:
             raise PreparationError(describe_rejections(report.rejections, len(utterances)))
         cache = open_stores(location, self.data, keys_of(utterances))
@@ -165,7 +170,8 @@ class ModeOpener:
         """Store the tokens that are missing, which cost little, where that is allowed."""
         missing = missing_tokens(utterances, StoreView(location.tokens)).any()
         if self.data.auto_rebuild_token_cache and (missing or not _exists(location)):
-            prepare(utterances, location, workers=self.workers, features=False)
+            verify = self.data.cache_verification
+            prepare(utterances, location, workers=self.workers, features=False, verify=verify)
 
     def _mend(self, location: CacheLocation, utterances: list[Utterance] | None) -> None:
         """Find damage before anything is read; drop it where it may be made again."""
@@ -176,22 +182,16 @@ class ModeOpener:
             (location.tokens, self.data.auto_rebuild_token_cache),
         )
         for store, may_rebuild in rules:
-            if store.folder in self._verified or not store.folder.exists():
-                continue
-            self._verified.add(store.folder)
-            problems = store.verify()
-            damaged = [problem for problem in problems if problem.shard]
-            for problem in damaged:
+            damaged = find_damage(store)
+            report_damage(store, damaged)
+            for _ in damaged:
                 self.profiler.record_cache_error()
-                logger.warning("%s: %s", store.folder.name, problem)
             if damaged and not may_rebuild and utterances is not None:
                 raise PreparationError(
                     f"{store.folder}: {damaged[0]}; run `myxtts cache fix` or "
                     "verify_and_fix_cache(fix=True), or allow the automatic rebuild"
                 )
-            if damaged:
-                with store.lock():
-                    drop_damaged(store, damaged)
+            drop(store, damaged)
 
     def _check_rebuilding(self, utterances: list[Utterance], location: CacheLocation) -> None:
         """Fail where something is missing that must not be made."""

@@ -39,7 +39,11 @@ class Predictor:
 
 
 def with_predictions(
-    source: PieceSource, split: Split, predictor: Predictor, progress: Progress | None = None
+    source: PieceSource,
+    split: Split,
+    predictor: Predictor,
+    verify: bool = True,
+    progress: Progress | None = None,
 ) -> PieceSource:
     """The source with predicted mels; what is missing is predicted, shard by shard."""
     settings = split.location.settings
@@ -57,7 +61,7 @@ def with_predictions(
     positions = np.array([at[name] for name in source.ids])
     utterances = [split.utterances[position] for position in positions]
     work = _PredictionWork(store, split, predictor, at)
-    fill(work, utterances, Workers(1), False, PrepareReport(), progress)
+    fill(work, utterances, Workers(1), PrepareReport(), verify=verify, progress=progress)
     view = StoreView(store)
     starts = view.starts(column)[view.find(keys_of(utterances))]
     return replace(

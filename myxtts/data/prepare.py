@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Rejection, Utterance
 from myxtts.data.disk import unwritable_message
 from myxtts.data.features import FeatureSettings, compute_features
+from myxtts.data.integrity import Damage, drop_damage, take_dropped
 from myxtts.data.store import (
     CacheError,
     Column,
@@ -55,10 +57,11 @@ class CacheLocation:
 
 @dataclass
 class PrepareReport:
-    """What `prepare` made, found, and could not make."""
+    """What `prepare` made, found, and could not make; what was rebuilt, by the kind of store."""
 
     made: int = 0
     reused: int = 0
+    rebuilt: Counter[str] = field(default_factory=Counter)  # of those made: what was damaged
     audio_seconds: float = 0.0
     rejections: list[Rejection] = field(default_factory=list)
 
@@ -95,19 +98,22 @@ def prepare(
     features: bool = True,
     tokens: bool = True,
     overwrite: bool = False,
+    verify: bool = True,
     progress: Progress | None = None,
 ) -> PrepareReport:
     """Fill the cache with what it lacks of these utterances; shards that are there stay.
 
-    Interrupting it anywhere leaves whole shards, and the next call makes the rest.
+    With `verify`, what differs from its checksums is dropped first and made again. Interrupting it
+    anywhere leaves whole shards, and the next call makes the rest.
     """
     report = PrepareReport()
     _create(location)
     with Workers(workers) as pool:
         if tokens:
-            fill(_TokenWork(location), utterances, pool, overwrite, report, None)
+            fill(_TokenWork(location), utterances, pool, report, overwrite, verify)
         if features:
-            fill(_FeatureWork(location), utterances, pool, overwrite, report, progress)
+            work = _FeatureWork(location)
+            fill(work, utterances, pool, report, overwrite, verify, progress)
     return report
 
 
@@ -303,12 +309,15 @@ def fill(
     work: "Work",
     utterances: Sequence[Utterance],
     pool: Workers,
-    overwrite: bool,
     report: PrepareReport,
-    progress: Progress | None,
+    overwrite: bool = False,
+    verify: bool = True,
+    progress: Progress | None = None,
 ) -> None:
     """Make what a store lacks of the utterances, in shards, and add it up in the report."""
     store = work.store
+    if verify:
+        drop_damage(store)
     with store.lock():
         removed = store.remove_leftovers()
         if removed:
@@ -332,9 +341,19 @@ def fill(
         finally:
             # Workers that were ended at once could not clean up after themselves.
             store.remove_leftovers()
+        view = StoreView(store) if todo else view
         report.made += len(todo)
         report.reused += len(utterances) - len(todo)
-        report.rejections += rejections_of(utterances, StoreView(store) if todo else view)
+        kind = store.folder.name.partition("-")[0]
+        report.rebuilt[kind] += _count_rebuilt(todo, view, take_dropped(store))
+        report.rejections += rejections_of(utterances, view)
+
+
+def _count_rebuilt(made: Sequence[Utterance], view: StoreView, dropped: Damage) -> int:
+    """How many of the utterances that were made had been stored before and were damaged."""
+    rows = view.find(keys_of(made)).tolist()
+    shards = [view.shards[view.shard[row]].name if row >= 0 else "" for row in rows]
+    return sum(dropped.cost(one.id, shard) for one, shard in zip(made, shards, strict=True))
 
 
 @dataclass(frozen=True)

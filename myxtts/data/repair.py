@@ -1,7 +1,6 @@
 """Finding what is damaged or useless in a cache, and mending just that."""
 
 import shutil
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Utterance
+from myxtts.data.integrity import drop_damaged
 from myxtts.data.inventory import derived_folders, disk_bytes, other_stores
 from myxtts.data.prepare import (
     CacheLocation,
@@ -68,21 +68,9 @@ def fix_cache(
             report.problems += _drop_damage(store)
     for folder in derived_folders(location.folder):
         report.problems += _fix_derived(folder)
-    report.remade = prepare(utterances, location, workers=workers, progress=progress)
+    # Every byte was compared just now.
+    report.remade = prepare(utterances, location, workers=workers, verify=False, progress=progress)
     return report
-
-
-def drop_damaged(store: Store, problems: Sequence[Problem]) -> None:
-    """Take damaged utterances out of their shards, and shards out of the store where need be."""
-    ids: dict[str, set[str]] = defaultdict(set)
-    whole = {problem.shard for problem in problems if problem.shard and not problem.ids}
-    for problem in problems:
-        ids[problem.shard].update(problem.ids)
-    for shard in sorted(filter(None, ids)):
-        if shard in whole:
-            store.drop(shard)
-        else:
-            store.drop_rows(store.read_index(store.folder / f"{shard}.index"), ids[shard])
 
 
 def collect_garbage(

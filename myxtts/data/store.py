@@ -181,15 +181,19 @@ class Store:
 
     def verify(self, progress=None) -> list[Problem]:
         """Read every byte and report all that is not as it was written, shards in parallel."""
-        problems = self._verify_fixed_files()
-        files = self.index_files()
-        with ThreadPoolExecutor(available_cores()) as pool:
-            for done, found in enumerate(pool.map(self._verify_shard, files), 1):
-                problems += found
-                if progress:
-                    progress(done, len(files))
+        problems = self._verify_fixed_files() + self.check_shards(self.index_files(), progress)
         names = [path.name for path in self._leftovers()]
         return problems + [Problem(name, "a foreign or temporary file") for name in names]
+
+    def check_shards(self, indexes: Sequence[Path], progress=None) -> list[Problem]:
+        """Compare every byte of some shards with their checksums, in parallel."""
+        problems = []
+        with ThreadPoolExecutor(available_cores()) as pool:
+            for done, found in enumerate(pool.map(self._verify_shard, indexes), 1):
+                problems += found
+                if progress:
+                    progress(done, len(indexes))
+        return problems
 
     def _verify_fixed_files(self) -> list[Problem]:
         problems = []
@@ -210,6 +214,8 @@ class Store:
     def _verify_shard(self, path: Path) -> list[Problem]:
         try:
             index = self.read_index(path)
+        except FileNotFoundError:  # another process has dropped it meanwhile
+            return []
         except CacheError as error:
             return [Problem(path.name, str(error), shard=path.stem)]
         return self._damage(index)

@@ -94,7 +94,9 @@ def open_pieces(
         return read_pieces(split)
     try:
         source = _stored_pieces(split, data, progress)
-        return with_predictions(source, split, predictor, progress) if predictor else source
+        if not predictor:
+            return source
+        return with_predictions(source, split, predictor, data.cache_verification, progress)
     except (CacheError, OSError) as error:
         if split.mode == "precompute" or predictor:
             raise
@@ -128,7 +130,13 @@ def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) ->
         raise CacheError("the cache has no pitch: set with_pitch")
     workers = min(data.num_workers, available_cores())
     if not split.is_complete:
-        report = prepare(split.utterances, split.location, workers=workers, progress=progress)
+        report = prepare(
+            split.utterances,
+            split.location,
+            workers=workers,
+            verify=data.cache_verification,
+            progress=progress,
+        )
         split.known_bad = split.known_bad | {one.id for one in report.rejections}
         split.cache = with_stored_features(split, data)
     array, starts, rejections = store_waves(

@@ -69,9 +69,10 @@ def store_waves(
     An utterance that could not be stored begins at -1 and is among the rejections.
     """
     store = wave_store(folder, settings)
-    make_ready(store, verify)
+    make_ready(store)
+    work, report = _WaveWork(store, settings), PrepareReport()
     with Workers(workers) as pool:
-        fill(_WaveWork(store, settings), utterances, pool, False, PrepareReport(), progress)
+        fill(work, utterances, pool, report, verify=verify, progress=progress)
     view = StoreView(store)
     rows = view.find(keys_of(utterances))
     (column,) = store.columns

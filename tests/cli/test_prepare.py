@@ -50,6 +50,18 @@ def test_prepare_fills_the_cache_and_a_second_run_reuses_it(myxtts, corpus):
     assert files(corpus) == made
 
 
+@pytest.mark.parametrize("kind", ["mel", "tokens", "index"])
+def test_damage_is_named_and_counted_as_rebuilt(myxtts, corpus, kind):
+    assert myxtts("prepare", corpus)[0] == 0
+    made = files(corpus)
+    path = sorted((corpus / "cached_features").glob(f"*/*.{kind}"))[0]
+    path.write_bytes(path.read_bytes()[:-1])
+    code, out, err = myxtts("prepare", corpus)
+    assert (code, files(corpus)) == (0, made)
+    assert " 12 made (12 rebuilt: damaged), 0 reused" in out and " 0 made, 12 reused" in out
+    assert path.stem in err
+
+
 @pytest.mark.parametrize("flag", ["--data", "--data-path", "--train-data"])
 def test_the_corpus_has_three_flags(myxtts, corpus, flag):
     assert myxtts("prepare", flag, corpus)[0] == 0
