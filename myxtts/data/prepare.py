@@ -72,6 +72,8 @@ def locate_cache(root: Path, config: DataConfig, tokenizer: Tokenizer) -> CacheL
     folder = cache_folder(root, config.cache_dir)
     audio = {"kind": "features", **settings.as_dict()}
     text = {"kind": "tokens", "tokenizer": tokenizer.fingerprint()}
+    if tokenizer.language_versions:
+        text["languages"] = tokenizer.language_versions
     table = {"tokenizer.json": tokenizer.to_json()}
     return CacheLocation(
         folder,

@@ -9,6 +9,9 @@ from myxtts.text.languages import get_language
 # Part of every cache's fingerprint: raise it with any change to what `normalise` or, for the same
 # espeak, `phonemize` returns.
 CLEANERS_VERSION = 2
+# Raised for one language alone, where the change concerns no other: caches of others stay valid,
+# and so do runs, whose tables are the same.
+LANGUAGE_VERSIONS = {"fa": 3}
 
 ZWNJ = "\u200c"
 
@@ -16,7 +19,7 @@ ZWNJ = "\u200c"
 def normalise(text: str, language: str) -> str:
     """Return clean, lower-case, spelled-out text: "$5" in English is "five dollars"."""
     code = get_language(language).code
-    text = _unify(text)
+    text = _unify(persian.say_lost_signs(text) if code == "fa" else text)
     if code == "en":
         text = english.expand(text)
     elif code == "fa":

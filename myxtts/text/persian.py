@@ -3,7 +3,11 @@
 import re
 
 from myxtts.text.numbers import set_apart
-from myxtts.text.persian_numbers import cardinal, decimal_words, ordinal, whole_number
+from myxtts.text.persian_dates import DATE_RULES
+from myxtts.text.persian_numbers import decimal_words, ordinal, whole_number
+from myxtts.text.persian_signs import SIGN_RULES, say_lost_signs
+
+__all__ = ["expand", "say_lost_signs"]
 
 ZWNJ = "\u200c"
 
@@ -21,9 +25,10 @@ def expand(text: str) -> str:
 
 
 def unify_letters(text: str) -> str:
-    """Write Arabic letters the Persian way and drop diacritics and stretching."""
+    """Write Arabic letters the Persian way; drop stretching and diacritics but a written ezafe."""
     text = _EZAFE_HAMZA.sub("ه\u200cی", text)
-    return _DROPPED.sub("", text.translate(_LETTERS))
+    text = _DROPPED.sub("", text.translate(_LETTERS))
+    return _INNER_KASRA.sub("", text)
 
 
 def join_affixes(text: str) -> str:
@@ -31,7 +36,15 @@ def join_affixes(text: str) -> str:
     text = re.sub(r"\u200c{2,}", ZWNJ, text)
     text = re.sub(rf"\u200c(?![{_LETTER}])|(?<![{_LETTER}])\u200c", "", text)
     text = _PREFIX.sub(rf"\1{ZWNJ}", text)
-    return _SUFFIX.sub(rf"{ZWNJ}\1", text)
+    text = _SUFFIX.sub(rf"{ZWNJ}\1", text)
+    return _COMPARATIVE.sub(_join_comparative, text)
+
+
+def _join_comparative(match: re.Match) -> str:
+    """Join "تر" to an adjective; after a noun or an ezafe it is a word, which means wet."""
+    word, suffix = match.groups()
+    is_own_word = suffix == "تر" and (word in _NEVER_COMPARED or _HAS_EZAFE.search(word))
+    return f"{word} {suffix}" if is_own_word else f"{word}{ZWNJ}{suffix}"
 
 
 _LETTERS = str.maketrans(
@@ -44,14 +57,27 @@ _LETTERS = str.maketrans(
         "﷼": " ریال ",
     }
 )
-# Tatweel and the vowel marks, which few texts write; the tanvin of "مثلاً" is a letter in all but
-# name and stays.
-_DROPPED = re.compile("[\u0610-\u061a\u0640\u064c-\u065f\u0670\u06d6-\u06ed]")
+# Tatweel and the vowel marks, which few texts write. Two are letters in all but name and stay: the
+# tanvin of "مثلاً", and the kasra at the end of a word, which is an ezafe.
+_DROPPED = re.compile("[\u0610-\u061a\u0640\u064c-\u064f\u0651-\u065f\u0670\u06d6-\u06ed]")
+_BARE_LETTER = "\u0621-\u064a\u0671-\u06d3"
+_INNER_KASRA = re.compile(f"(?<![{_BARE_LETTER}])\u0650|\u0650(?=[{_BARE_LETTER}\u0650\u200c])")
 _EZAFE_HAMZA = re.compile("ۀ|[هە]\u0654|ه\u200c?ٔ")
 _LETTER = "\u0621-\u06d3\u064b"
 _PREFIX = re.compile(rf"(?<![{_LETTER}{ZWNJ}])(ن?می) (?=[{_LETTER}]{{2}})")
-_SUFFIX = re.compile(
-    rf"(?<=[{_LETTER}]) (ها(?:ی(?:ی|م|ت|ش|مان|تان|شان)?)?|تر(?:ین)?)(?![{_LETTER}{ZWNJ}])"
+_END = rf"(?![{_LETTER}{ZWNJ}])"
+_SUFFIX = re.compile(rf"(?<=[{_LETTER}]) (ها(?:ی(?:ی|م|ت|ش|مان|تان|شان)?)?){_END}")
+# Beside another adjective, as in "تر و تازه", it is a word whatever stands before.
+_COMPARATIVE = re.compile(
+    rf"(?<![{_LETTER}{ZWNJ}])([{_LETTER}{ZWNJ}]{{1,40}}) "
+    rf"(ترین|تر(?! و (?:تازه|خشک|تمیز|فرز|چسبان)(?![{_LETTER}]))){_END}"
+)
+_HAS_EZAFE = re.compile(rf"\u0650$|[{_LETTER}]ای$|ه{ZWNJ}ی$|^(?:مو|رو|بو|جو|خو|گلو)ی$")
+_NEVER_COMPARED = frozenset(
+    "و یا که را از با به در بر تا هم هر نه اما ولی اگر چون پس این آن من تو او ما شما است بود شد "
+    "باز همه چه هیچ یک "
+    "چشم چشمان دیده مژه مژگان لب گونه دست دامن زبان خاک زمین علف چوب هیزم شاخه برگ میوه نان لباس "
+    "پیراهن دستمال پارچه حوله کاغذ هوا آب خشک".split()
 )
 _START = rf"(?<![{_LETTER}])"
 _ABBREVIATIONS = [
@@ -67,26 +93,8 @@ _ABBREVIATIONS = [
         (r"\(ره\)", " رحمت الله علیه"),
     )
 ]
-_SOLAR_MONTHS = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند".split()
-_MONTHS = "ژانویه فوریه مارس آوریل مه ژوئن ژوئیه اوت سپتامبر اکتبر نوامبر دسامبر".split()
 _CURRENCIES = {"$": "دلار", "€": "یورو", "£": "پوند", "¥": "ین"}
 _SIGNS = "".join(_CURRENCIES)
-
-
-def _date(match: re.Match) -> str:
-    """Say year/month/day; years before 1600 are of the solar calendar."""
-    year, month, day = map(int, match.groups())
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        return match[0].replace("/", " ").replace("-", " ")
-    months = _SOLAR_MONTHS if year < 1600 else _MONTHS
-    return set_apart(match, f"{ordinal(day)} {months[month - 1]} {cardinal(year)}")
-
-
-def _time(match: re.Match) -> str:
-    """Say hours, and minutes if there are any."""
-    hour, minute = int(match[1]), int(match[2])
-    words = cardinal(hour) + (f" و {cardinal(minute)} دقیقه" if minute else "")
-    return set_apart(match, words)
 
 
 def _money(match: re.Match) -> str:
@@ -121,9 +129,11 @@ _NUMBER_RULES = [
     for pattern, speak in (
         (rf"([{_SIGNS}])\s?({_NUMBER})", _money),
         (rf"{_FREE}({_NUMBER})\s?([{_SIGNS}])", _money_after),
-        (r"(?<![\d/-])(\d{4})[/-](\d{1,2})[/-](\d{1,2})(?![\d/-])", _date),
-        (r"(?<![\d:])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])", _time),
+        *DATE_RULES,
+        *SIGN_RULES,
+        (r"(?<![\d.,/])\d+(?:\.\d+){2,}", lambda m: m[0].replace(".", " نقطه ")),
         (r"(?<![\d.,/])(\d+)(\u200c?م(?:ین)?|[\u200c ]?ام(?:ین)?)(?![\u0621-\u06d3])", _ordinal),
+        (r"(?<=,\d{3})-(?=\d{1,3},\d{3})", " تا "),
         (r"(?<![\d.,-])(\d{1,9})-(?=\d)", r"\1 تا "),
         (r"(?<![\w)])-(?=\d)", "منفی "),
         (_NUMBER, lambda match: set_apart(match, _plain(match[0]))),

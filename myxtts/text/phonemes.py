@@ -57,9 +57,10 @@ def unreadable_characters(text: str, language: str) -> list[str]:
 def _unreadable(code: str) -> re.Pattern:
     # Voices read any Latin letter; of Han, only the Chinese one knows the sounds. Japanese kanji
     # have to be written as kana.
-    scripts = {"zh-cn": "\u3400-\u4dbf\u4e00-\u9fff", "ko": "\uac00-\ud7a3"}.get(code, "")
+    # A kasra ends a Persian word with an ezafe, and is no letter of the alphabet.
+    scripts = {"zh-cn": "\u3400-\u4dbf\u4e00-\u9fff", "ko": "\uac00-\ud7a3", "fa": "\u0650"}
     known = re.escape(get_language(code).alphabet + PUNCTUATION + DIGITS)
-    return re.compile(f"[^\\s{known}{scripts}a-zA-Z\u00c0-\u024f\u0300-\u036f]")
+    return re.compile(f"[^\\s{known}{scripts.get(code, '')}a-zA-Z\u00c0-\u024f\u0300-\u036f]")
 
 
 # A run of these between two words either pauses, and is kept, or is skipped. A point or a comma

@@ -14,9 +14,10 @@ import numpy as np
 
 from myxtts.monitoring.timers import TOKENS, stage
 from myxtts.text import phonemes, symbols
-from myxtts.text.cleaners import CLEANERS_VERSION, normalise
+from myxtts.text.cleaners import CLEANERS_VERSION, LANGUAGE_VERSIONS, normalise
 from myxtts.text.errors import TextError
 from myxtts.text.languages import LANGUAGES, get_language
+from myxtts.text.persian_latin import spell_latin
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class Tokenizer:
         silent = (*symbols.SPECIALS, *symbols.PUNCTUATION)
         self._silent = frozenset(self._ids[symbol] for symbol in silent if symbol in self._ids)
         self._has_bytes = symbols.BYTES[0] in self._ids
+        self._has_latin = "a" in self._ids
         # Bounded, as an odd text may hold any number of different characters.
         self._pieces = lru_cache(maxsize=65536)(self._find_pieces)
 
@@ -64,6 +66,12 @@ class Tokenizer:
         for code in added:
             self._check_letters(code)
         return Tokenizer(self.symbols, (*self.languages, *added), self.units)
+
+    @property
+    def language_versions(self) -> dict[str, int]:
+        """The cleaners' version of those languages that have one of their own."""
+        codes = set(self.languages) & set(LANGUAGE_VERSIONS)
+        return {code: LANGUAGE_VERSIONS[code] for code in sorted(codes)}
 
     @property
     def vocab_size(self) -> int:
@@ -104,6 +112,17 @@ class Tokenizer:
             counts.update(self._pieces(unit, language)[1])
         return counts
 
+    def foreign_words(self, text: str, language: str = "en") -> list[str]:
+        """List the Latin words of a text that the table has no letters for, with repeats.
+
+        In Persian they are spelled by the names of their letters; in other languages they are
+        dropped. espeak reads them by the rules of English.
+        """
+        code = get_language(language).code
+        if self.units == "phonemes" or self._has_latin or get_language(code).is_open_script:
+            return []
+        return _LATIN_WORD.findall(text)
+
     def to_json(self) -> str:
         """Write the whole table, so that a loaded tokenizer needs nothing else."""
         document = {
@@ -112,6 +131,8 @@ class Tokenizer:
             "cleaners_version": CLEANERS_VERSION,
             "symbols": self.symbols,
         }
+        if self.language_versions:
+            document["language_versions"] = self.language_versions
         return json.dumps(document, ensure_ascii=False, indent=1)
 
     @classmethod
@@ -125,14 +146,9 @@ class Tokenizer:
             raise TextError(f"this is not a saved tokenizer ({error}): make it anew") from error
         if units not in UNITS or tuple(table[: len(symbols.SPECIALS)]) != symbols.SPECIALS:
             raise TextError("this saved tokenizer has another format: make it anew")
-        if version != CLEANERS_VERSION:
-            logger.warning(
-                "the tokenizer was saved with cleaners version %s and this is version %s: "
-                "some texts may be read differently",
-                version,
-                CLEANERS_VERSION,
-            )
-        return cls(table, [get_language(code).code for code in codes], units)
+        tokenizer = cls(table, [get_language(code).code for code in codes], units)
+        tokenizer._tell_other_cleaners(version, document.get("language_versions") or {})
+        return tokenizer
 
     def save(self, path: str | Path) -> None:
         """Write the tokenizer to a JSON file."""
@@ -147,7 +163,10 @@ class Tokenizer:
             raise TextError(f"cannot read the tokenizer {path}: {error}") from error
 
     def fingerprint(self) -> str:
-        """Hash all that decides the ids of a text, for the keys of caches."""
+        """Hash the table and what reads texts into it, but for `language_versions`.
+
+        A run goes on with the same fingerprint, though a language may be read better than before.
+        """
         parts = [self.units, str(CLEANERS_VERSION), *self.symbols]
         if self.units == "phonemes":
             parts.append(phonemes.espeak_version())
@@ -159,7 +178,20 @@ class Tokenizer:
         clean = [normalise(text, language) for text in texts]
         if self.units == "phonemes":
             return phonemes.phonemize(clean, language)
+        if get_language(language).code == "fa" and not self._has_latin:
+            return [spell_latin(text) for text in clean]
         return clean
+
+    def _tell_other_cleaners(self, version: object, language_versions: object) -> None:
+        if (version, language_versions) != (CLEANERS_VERSION, self.language_versions):
+            logger.warning(
+                "the tokenizer was saved with cleaners version %s %s and this is version %s %s: "
+                "some texts may be read differently",
+                version,
+                language_versions or "",
+                CLEANERS_VERSION,
+                self.language_versions or "",
+            )
 
     def _to_ids(self, units: str, language: str) -> np.ndarray:
         ids = [symbols.BOS_ID]
@@ -252,7 +284,10 @@ _PLAIN_LETTERS = {
     "ð": "d",
     "þ": "th",
     "ı": "i",
+    # The ezafe sounds like the silent he at the end of a word, which every table of Persian has.
+    "\u0650": "\u200cه",
 }
+_LATIN_WORD = re.compile("[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f]+")
 # A stress mark, letters joined by ties, their diacritics and a length mark are one phoneme.
 _MARKS = "[\u0300-\u0360\u0362-\u036fʲʰˤᵝː]*"
 _PHONEME = re.compile(f"[ˈˌ]?[^\\W\\d_]{_MARKS}(?:\u0361[^\\W\\d_]{_MARKS})*|.", re.DOTALL)

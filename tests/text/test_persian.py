@@ -59,6 +59,107 @@ NUMBERS = {
 }
 
 
+DATES = {
+    "۱۲/۵/۱۳۶۸": "دوازدهم مرداد هزار و سیصد و شصت و هشت",
+    "۱۲-۵-۱۳۶۸": "دوازدهم مرداد هزار و سیصد و شصت و هشت",
+    "متولد ۳۱/۱۰/۱۹۱۷ بود": "متولد سی و یکم اکتبر هزار و نهصد و هفده بود",
+    "5/25/2023": "بیست و پنجم مه دو هزار و بیست و سه",
+    "۶۸/۵/۱۲": "دوازدهم مرداد شصت و هشت",
+    "۱۲/۵/۶۸": "دوازدهم مرداد شصت و هشت",
+    "۱۴۰۲/۵/۳-۱۴۰۲/۶/۱": "سوم مرداد هزار و چهارصد و دو تا یکم شهریور هزار و چهارصد و دو",
+    "۱۳۶۸/۱۳/۴۰": "هزار و سیصد و شصت و هشت سیزده چهل",
+    "۱/۲/۳": "یک دو سه",
+    "ساعت ۵:۳۰:۱۵": "ساعت پنج و سی دقیقه و پانزده ثانیه",
+    "۱۲:۳۰-۱۴:۰۰": "دوازده و سی دقیقه تا چهارده",
+}
+
+PHONES = {
+    "۰۲۱-۸۸۷۷۶۶۵۵": "صفر دو یک, هشت هشت هفت هفت شش شش پنج پنج",
+    "021 88776655": "صفر دو یک, هشت هشت هفت هفت شش شش پنج پنج",
+    "۸۸۷۷۶۶۵۵-۰۲۱": "هشت هشت هفت هفت شش شش پنج پنج, صفر دو یک",
+    "۰۹۱۲۳۴۵۶۷۸۹": "صفر نه یک دو, سه چهار پنج, شش هفت هشت نه",
+    "۰۹۱۲-۳۴۵-۶۷۸۹": "صفر نه یک دو, سه چهار پنج, شش هفت هشت نه",
+    "+98-21-88776655": "مثبت نه هشت, دو یک, هشت هشت هفت هفت شش شش پنج پنج",
+    "۰۰۷": "صفر صفر هفت",
+    "۱۳۵۷-۱۴۰۰": "هزار و سیصد و پنجاه و هفت تا هزار و چهارصد",
+}
+
+SIGNS = {
+    "٪۲۰": "بیست درصد",
+    "۲۰٪": "بیست درصد",
+    "۲۰ ٪": "بیست درصد",
+    "٪۲/۵": "دو ممیز پنج دهم درصد",
+    "٪۱۰-۲۰": "ده تا بیست درصد",
+    "۱۰-۲۰٪": "ده تا بیست درصد",
+    "۵۰٪ ۶۰٪": "پنجاه درصد شصت درصد",
+    "۱۰÷۲": "ده تقسیم بر دو",
+    "۱۰ ÷ ۲ = ۵": "ده تقسیم بر دو مساوی پنج",
+    "۲+۲=۴": "دو به علاوه دو مساوی چهار",
+    "۲ + ۲ = ؟": "دو به علاوه دو مساوی?",
+    "۳×۴": "سه ضربدر چهار",
+    "(۲+۳)×۴": "(دو به علاوه سه) ضربدر چهار",
+    "۱۰ − ۲": "ده منهای دو",
+    "۱۰-۲=۸": "ده منهای دو مساوی هشت",
+    "۳ < ۵": "سه کوچک\u200cتر از پنج",
+    "۷>۲": "هفت بزرگ\u200cتر از دو",
+    "+۵ درجه": "مثبت پنج درجه",
+    "−۵ درجه": "منفی پنج درجه",
+    "۲½ لیتر": "دو و یک دوم لیتر",
+    "نسخه ۲.۴.۱": "نسخه دو نقطه چهار نقطه یک",
+    "۱٬۰۰۰-۲٬۰۰۰": "هزار تا دو هزار",
+}
+
+EZAFE = {
+    "کتابِ من": "کتابِ من",
+    "کِتابِ خوبِ ما.": "کتابِ خوبِ ما.",
+    "حقِّ من": "حقِ من",
+    "هوایِ تازه": "هوایِ تازه",
+    "خانه\u200cیِ ما": "خانه\u200cیِ ما",
+    "کتابـِ من": "کتابِ من",
+    "ِ من": "من",
+}
+
+COMPARATIVES = {
+    "هوای تر و تازه": "هوای تر و تازه",
+    "هوای تر": "هوای تر",
+    "موهای تر": "موهای تر",
+    "گلِ تر": "گلِ تر",
+    "چشم تر": "چشم تر",
+    "نان تر و خشک": "نان تر و خشک",
+    "خانه\u200cی تر": "خانه\u200cی تر",
+    "قدیمی تر": "قدیمی\u200cتر",
+    "قوی تر": "قوی\u200cتر",
+    "حرفه\u200cای تر": "حرفه\u200cای\u200cتر",
+    "بزرگ تر و بهتر": "بزرگ\u200cتر و بهتر",
+    "زیبا ترین": "زیبا\u200cترین",
+}
+
+
+@pytest.mark.parametrize("written", DATES)
+def test_dates_and_times_are_said_with_their_months(written):
+    assert normalise(written, "fa") == DATES[written]
+
+
+@pytest.mark.parametrize("written", PHONES)
+def test_telephone_numbers_are_said_digit_by_digit_and_group_by_group(written):
+    assert normalise(written, "fa") == PHONES[written]
+
+
+@pytest.mark.parametrize("written", SIGNS)
+def test_signs_at_numbers_are_words(written):
+    assert normalise(written, "fa") == SIGNS[written]
+
+
+@pytest.mark.parametrize("written", EZAFE)
+def test_a_written_ezafe_is_kept_and_other_vowel_marks_are_not(written):
+    assert normalise(written, "fa") == EZAFE[written]
+
+
+@pytest.mark.parametrize("written", COMPARATIVES)
+def test_the_word_for_wet_is_not_joined_as_a_comparative(written):
+    assert normalise(written, "fa") == COMPARATIVES[written]
+
+
 @pytest.mark.parametrize("written", SPELLING)
 def test_letters_joiners_and_punctuation(written):
     assert normalise(written, "fa") == SPELLING[written]
@@ -70,5 +171,6 @@ def test_numbers_money_dates_and_times(written):
 
 
 def test_normalising_twice_changes_nothing():
-    for spoken in [*SPELLING.values(), *NUMBERS.values()]:
-        assert normalise(spoken, "fa") == spoken
+    for table in (SPELLING, NUMBERS, DATES, PHONES, SIGNS, EZAFE, COMPARATIVES):
+        for spoken in table.values():
+            assert normalise(spoken, "fa") == spoken

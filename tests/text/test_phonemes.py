@@ -41,6 +41,11 @@ def espeak():
     pytest.importorskip("phonemizer", reason="the extra `phonemes` is not installed")
 
 
+def test_a_written_ezafe_and_a_latin_word_in_persian_are_heard():
+    assert phonemes.phonemize(["کتابِ من"], "fa") == ["ketˈɑbe mˈan"]
+    assert "ɡˈuːɡə" in phonemes.phonemize(["من google را دیدم"], "fa")[0]
+
+
 def test_english_has_stress_length_ties_and_punctuation():
     assert phonemes.phonemize(['hello, "choose" the bird!', "he said. go."], "en") == [
         "həlˈo͡ʊ, t͡ʃˈuːz ðə bˈɜːd!",

@@ -1,5 +1,6 @@
 """The table of tokens: fixed, saved, the same in every process, and able to take any text."""
 
+import json
 import logging
 import pickle
 import subprocess
@@ -165,6 +166,39 @@ def test_fingerprints_tell_tables_units_and_cleaners_apart(monkeypatch):
     monkeypatch.setattr("myxtts.text.phonemes.espeak_version", lambda: "2.0")
     prints.add(Tokenizer.build(["en"], "phonemes").fingerprint())
     assert len(prints) == 5
+
+
+def test_a_written_ezafe_is_heard_by_every_table_of_persian():
+    own, with_arabic = Tokenizer.build(["fa"]), Tokenizer.build(["fa", "ar"])
+    assert own.decode(own.encode("کتابِ من", "fa")) == "کتاب\u200cه من"
+    assert with_arabic.decode(with_arabic.encode("کتابِ من", "fa")) == "کتابِ من"
+    assert not own.unknown("کتابِ من", "fa")
+
+
+def test_latin_words_in_persian_are_spelled_where_the_table_lacks_their_letters():
+    own, both = Tokenizer.build(["fa"]), Tokenizer.build(["fa", "en"])
+    text = "درگاه USB۳ و é"
+    assert own.decode(own.encode(text, "fa")) == "درگاه یو اس بی سه و ای"
+    assert own.foreign_words(text, "fa") == ["USB", "é"]
+    assert both.decode(both.encode("درگاه USB", "fa")) == "درگاه usb"
+    assert both.foreign_words(text, "fa") == []
+    assert Tokenizer.build(["fa"], "phonemes").foreign_words(text, "fa") == []
+    assert Tokenizer.build(["ru"]).foreign_words("порт USB", "ru") == ["USB"]
+
+
+def test_a_language_that_is_read_anew_changes_the_version_of_its_own_tables_only():
+    assert Tokenizer.build(["en"]).language_versions == {}
+    assert "language_versions" not in Tokenizer.build(["en"]).to_json()
+    assert Tokenizer.build(["en", "fa"]).language_versions.keys() == {"fa"}
+
+
+def test_a_persian_tokenizer_of_earlier_cleaners_loads_with_a_warning(caplog):
+    document = json.loads(Tokenizer.build(["fa"]).to_json())
+    del document["language_versions"]
+    with caplog.at_level(logging.WARNING):
+        loaded = Tokenizer.from_json(json.dumps(document))
+    assert "may be read differently" in caplog.text
+    assert loaded.fingerprint() == Tokenizer.build(["fa"]).fingerprint()
 
 
 def test_other_cleaners_are_told_of(caplog, monkeypatch):
