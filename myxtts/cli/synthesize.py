@@ -6,7 +6,8 @@ import re
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ MANNER = ("language", "speaker", "reference", "speaking_rate", "style_weights", 
 
 _LINES_AT_A_TIME = 64
 _UNKNOWN_BYTES = 0xFFFFFFFF
+_BLOCK = 4096  # characters of a file that are read at a time
+_SPACES = re.compile(r"\s+")
+_LINE_END = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as of str.splitlines()
 _SAFE_ID = re.compile(r"\w[\w.-]*")
 
 
@@ -93,11 +97,11 @@ def run(args: argparse.Namespace) -> None:
     if args.save_mel and args.output == STREAM:
         raise UserError("--save-mel writes beside a wav, and -o - writes none: name a file with -o")
     manner = {name: getattr(args, name) for name in MANNER}
-    lines = read_lines(Path(args.text_file)) if args.text_file else {}
     if args.output == STREAM:
-        text = "\n".join(lines.values()) if args.text_file else args.text
+        text = read_parts(Path(args.text_file)) if args.text_file else args.text
         stream_to_stdout(load_synthesizer(args.voice, args.vocoder), text, manner)
     elif args.text_file:
+        lines = read_lines(Path(args.text_file))
         folder = _folder(args.output or OUTPUT_FOLDER)
         speaker = load_synthesizer(args.voice, args.vocoder)
         speak_to_folder(speaker, lines, folder, args.save_mel, manner)
@@ -152,7 +156,7 @@ def speak_to_folder(
     print(f"{folder}: {len(ids):,} wavs and metadata.csv, {_speed(seconds, began)}")
 
 
-def stream_to_stdout(synthesizer: "Synthesizer", text: str, manner: dict) -> None:
+def stream_to_stdout(synthesizer: "Synthesizer", text: str | Iterable[str], manner: dict) -> None:
     """Write a wav of unknown length, each sentence as soon as it is there."""
     import numpy as np
 
@@ -176,20 +180,51 @@ def wav_header(sample_rate: int) -> bytes:
 
 def read_lines(path: Path) -> dict[str, str]:
     """Read a text file as text by id: the ids of `id|text` lines, or 0001, 0002, and so on."""
+    return _by_id("".join(_read_blocks(path)), path)
+
+
+def read_parts(path: Path) -> Iterator[str]:
+    """Read a text file as it is needed, one sentence or more a line, without the ids of its lines.
+
+    Only all lines together tell whether they have ids: a file without "|" in its first has none.
+    """
+    parts = _read_blocks(path)
+    first = next(parts)
+    if "|" in first.partition("\n")[0]:
+        return iter(["\n".join(_by_id("".join([first, *parts]), path).values())])
+    return chain([first], parts)
+
+
+def _read_blocks(path: Path) -> Iterator[str]:
+    """Yield a file without empty lines, a line or part of one at a time; raise if it is empty."""
+    is_empty = at_start = True
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        with path.open(encoding="utf-8-sig") as file:
+            while block := file.readline(_BLOCK):
+                block = _SPACES.sub(_line_end, block)
+                block = block.lstrip() if at_start else block
+                if block:
+                    is_empty, at_start = False, block.endswith("\n")
+                    yield block
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from error
-    lines = [line.strip() for line in lines if line.strip()]
-    if not lines:
+    if is_empty:
         raise UserError(f"{path} holds no text: write one line for each recording to be made")
+
+
+def _line_end(spaces: re.Match) -> str:
+    return "\n" if _LINE_END.search(spaces[0]) else spaces[0]
+
+
+def _by_id(text: str, path: Path) -> dict[str, str]:
+    lines = [line.strip() for line in text.strip().split("\n")]
     if not all("|" in line for line in lines):
         return {f"{number:04d}": line for number, line in enumerate(lines, 1)}
     found: dict[str, str] = {}
     for line in lines:
-        name, _, text = line.partition("|")
-        _check_id(name, text, found, path)
-        found[name] = text
+        name, _, said = line.partition("|")
+        _check_id(name, said, found, path)
+        found[name] = said
     return found
 
 

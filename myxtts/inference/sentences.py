@@ -1,12 +1,17 @@
-"""Long text in pieces to be said in one go: sentences, or parts of those that are too long."""
+"""Long text in pieces to be said in one go: sentences, or parts of those that are too long.
+
+A text is read as a stream: what is decided about a sentence depends on the text before it and on
+at most `WINDOW` characters from its beginning on. So a sentence longer than that is cut, and a
+paragraph counts as written without capitals where none stand in the part of it that was read.
+"""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 CLAUSE, SENTENCE, PARAGRAPH = "clause", "sentence", "paragraph"
+WINDOW = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,29 +22,119 @@ class Piece:
     ends: str
 
 
-def cut_text(text: str, language: str, fits: Callable[[str], bool]) -> list[Piece]:
-    """Cut at the ends of sentences, and further wherever `fits` denies; no word is lost."""
-    pieces = []
-    for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
-        sentences = [_tidy(part) for part in cut_sentences(paragraph, language)]
-        sentences = [sentence for sentence in sentences if sentence]
-        for sentence in sentences:
+def cut_text(
+    text: str | Iterable[str], language: str, fits: Callable[[str], bool]
+) -> Iterator[Piece]:
+    """Cut at the ends of sentences, and further wherever `fits` denies; no word is lost.
+
+    The text may come in parts, which are read no further than the next piece needs.
+    """
+    held = None  # the last piece: an empty line may follow, which makes it end a paragraph
+    for part in _Reader(text, language):
+        sentence = _tidy(part.text)
+        if sentence:
             *clauses, last = cut_clauses(sentence, fits)
-            pieces += [Piece(clause, CLAUSE) for clause in clauses]
-            pieces.append(Piece(last, SENTENCE))
-        if sentences:
-            pieces[-1] = Piece(pieces[-1].text, PARAGRAPH)
-    return pieces
+            if held:
+                yield held
+            yield from (Piece(clause, CLAUSE) for clause in clauses)
+            held = Piece(last, part.ends)
+        elif held and part.ends == PARAGRAPH:
+            held = Piece(held.text, PARAGRAPH)
+        if held and held.ends == PARAGRAPH:
+            yield held
+            held = None
+    if held:
+        yield Piece(held.text, PARAGRAPH)
 
 
-def cut_sentences(text: str, language: str = "en") -> list[str]:
+def cut_sentences(text: str | Iterable[str], language: str = "en") -> Iterator[str]:
     """Cut after every mark that ends a sentence; put together, the parts are the text."""
-    has_capitals = text != text.lower()
-    ends = [0]
-    for match in _MARKS.finditer(text):
-        if _is_end(text, ends[-1], match, language, has_capitals):
-            ends.append(match.end())
-    return [text[a:b] for a, b in pairwise([*ends, len(text)]) if b > a]
+    return (part.text for part in _Reader(text, language))
+
+
+class _Reader:
+    """Reads a text part by part and finds where its sentences end."""
+
+    def __init__(self, text: str | Iterable[str], language: str):
+        self._source = iter(_blocks(text) if isinstance(text, str) else text)
+        self._language = language
+        self._buffer = ""
+        self._start = 0  # of the sentence, in the buffer; one character before it is kept
+        self._is_over = False
+        self._has_capitals = False  # in what was read of the paragraph
+
+    def __iter__(self) -> Iterator[Piece]:
+        """Yield every sentence with the spaces around it."""
+        while self._fill():
+            end, ends = self._find_end()
+            part = self._buffer[self._start : end]
+            self._has_capitals = ends != PARAGRAPH and (self._has_capitals or _has_capitals(part))
+            self._start = end
+            yield Piece(part, ends)
+
+    def _fill(self) -> bool:
+        """Read until the window is full or the text is over; tell whether anything is left."""
+        missing = self._start + WINDOW + _AHEAD - len(self._buffer)
+        if missing > 0 and not self._is_over:
+            parts = [self._buffer[max(self._start - 1, 0) :]]
+            while missing > 0 and (part := next(self._source, None)) is not None:
+                parts.append(part)
+                missing -= len(part)
+            self._is_over = missing > 0
+            self._start = min(self._start, 1)
+            self._buffer = "".join(parts)
+        return self._start < len(self._buffer)
+
+    def _find_end(self) -> tuple[int, str]:
+        """Find where the sentence ends, and what ends with it."""
+        limit = self._start + WINDOW
+        for match in _MARKS.finditer(self._buffer, self._start, limit):
+            # At the window's edge nobody knows what follows: the sentence is cut there anyway.
+            if match.end() >= limit < len(self._buffer):
+                break
+            if self._is_end(match):
+                return match.end(), PARAGRAPH if match[0].count("\n") > 1 else SENTENCE
+        if len(self._buffer) <= limit:
+            return len(self._buffer), SENTENCE
+        return _last_place(self._buffer, self._start, limit), CLAUSE
+
+    def _is_end(self, match: re.Match) -> bool:
+        """Tell whether marks end the sentence."""
+        if "\n" in match[0] or match["wide"]:
+            return True
+        text = self._buffer
+        following = text[match.end() : match.end() + _AHEAD].lstrip(_OPENING)[:1]
+        # In a text without capitals a small letter tells nothing.
+        if following.islower() and self._paragraph_has_capitals():
+            return False
+        if match["mark"] != ".":
+            return True
+        before = text[max(self._start, match.start() - _LONGEST_WORD) : match.start()]
+        return not _is_abbreviated(before, following, self._language)
+
+    def _paragraph_has_capitals(self) -> bool:
+        if not self._has_capitals:
+            window = self._buffer[self._start : self._start + WINDOW]
+            self._has_capitals = _has_capitals(_BREAK.split(window, maxsplit=1)[0])
+        return self._has_capitals
+
+
+def _blocks(text: str) -> Iterator[str]:
+    return (text[at : at + WINDOW] for at in range(0, len(text), WINDOW))
+
+
+def _has_capitals(text: str) -> bool:
+    return text != text.lower()
+
+
+def _last_place(text: str, start: int, limit: int) -> int:
+    """Find where to cut a sentence without an end: at the last strong mark, or a space, or here."""
+    for pattern in _PLACES:
+        places = [match.end() for match in pattern.finditer(text, (start + limit) // 2, limit)]
+        if places:
+            return places[-1]
+    whole = (at for at in range(limit, start, -1) if not unicodedata.combining(text[at]))
+    return next(whole, limit)
 
 
 def cut_clauses(sentence: str, fits: Callable[[str], bool]) -> list[str]:
@@ -49,20 +144,6 @@ def cut_clauses(sentence: str, fits: Callable[[str], bool]) -> list[str]:
     place = _best_place(sentence)
     parts = (sentence[:place].strip(), sentence[place:].strip())
     return [clause for part in parts if part for clause in cut_clauses(part, fits)]
-
-
-def _is_end(text: str, start: int, match: re.Match, language: str, has_capitals: bool) -> bool:
-    """Tell whether marks end the sentence that began at `start`."""
-    if "\n" in match[0] or match["wide"]:
-        return True
-    following = text[match.end() : match.end() + 9].lstrip(_OPENING)[:1]
-    # In a text without capitals a small letter tells nothing.
-    if following.islower() and has_capitals:
-        return False
-    if match["mark"] != ".":
-        return True
-    before = text[max(start, match.start() - _LONGEST_WORD) : match.start()]
-    return not _is_abbreviated(before, following, language)
 
 
 def _is_abbreviated(before: str, following: str, language: str) -> bool:
@@ -103,6 +184,7 @@ def _is_wide(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF"
 
 
+_BREAK = re.compile(r"\n\s*\n")
 _OPENING = "\"'“„«‹(["
 # Closing quotes and brackets belong to the sentence. Marks that are used in no other way need no
 # space after them, and scripts without spaces have none.
@@ -117,6 +199,7 @@ _PLACES = tuple(
     re.compile(pattern) for pattern in (r"[;:؛…]\s|[—–；：]\s?", r"[,،]\s|[、，]\s?|\s-\s", r"\s")
 )
 _MIDDLE_PART = 0.7
+_AHEAD = 9  # characters after a mark, the first of which that is no opening quote is looked at
 _LONGEST_WORD = 40  # letters to look back for what a dot belongs to
 _DOTTED_ORDINALS = ("de", "cs", "hu", "pl", "tr")
 # "U.S", "e.g", "ه.ش": letters with dots between them, the last dot being the one in question.

@@ -1,10 +1,12 @@
 """A voice that speaks: text of any length becomes samples, sentence by sentence or in batches."""
 
+import logging
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +24,12 @@ from myxtts.inference.speech import (
 )
 from myxtts.inference.vocoders import GRIFFIN_LIM, Vocoder, choose_vocoder
 from myxtts.monitoring.cores import available_cores
+from myxtts.text.foreign import describe_foreign
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
+
+logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = {CLAUSE: 0.1, SENTENCE: 0.25, PARAGRAPH: 0.6}
 BATCH_SENTENCES = 16
@@ -36,6 +41,9 @@ _LETTERS_PER_WIDE_LETTER = 3
 # The slowest reading takes .15 s a token. A pause adds half a second to one, a recording's edges a
 # second to each end: what exceeds this by far is a drone.
 _MAX_TOKEN_SECONDS, _MAX_EDGE_SECONDS = 0.5, 2.0
+# A line pauses unless it is the last: what has no sound is looked through so far for another.
+_SILENT_AHEAD = 64
+_REMEMBERED_PIECES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class Synthesizer:
         if isinstance(vocoder, str):
             vocoder = choose_vocoder(vocoder, voice.folder.parent, self.spec)
         self.vocoder = vocoder
+        self._told_foreign = False
 
     def warm_up(self) -> None:
         """Let the model compile, so that the first sentence takes no longer than the others."""
@@ -70,14 +79,19 @@ class Synthesizer:
         one, zero = np.ones(1, np.int32), np.zeros(1, np.int32)
         self.voice.model.synthesize(one[None], one, zero, nobody, np.ones(1, np.float32))
 
-    def speak(self, text: str, **manner) -> Speech:
+    def speak(self, text: str | Iterable[str], **manner) -> Speech:
         """Say a text."""
         return join_speech(list(self.stream(text, **manner)))
 
-    def stream(self, text: str, **manner) -> Iterator[Speech]:
-        """Say a text sentence by sentence; put together, it is what `speak` returns."""
+    def stream(self, text: str | Iterable[str], **manner) -> Iterator[Speech]:
+        """Say a text sentence by sentence; put together, it is what `speak` returns.
+
+        A text that comes in parts is read no further than the next sentence or two, so that the
+        first one of a book is heard at once. What cannot be said at all is an error right away.
+        """
         delivery = look_up(Manner(**manner), self.voice)
         lines = self._lines(text, delivery)
+        lines = chain([next(lines)], lines)
         return (self._say([line], delivery)[0] for line in lines)
 
     def speak_many(
@@ -91,7 +105,7 @@ class Synthesizer:
         It is what `speak` says of each, but for rounding in the model, whose batches differ.
         """
         delivery = look_up(Manner(**manner), self.voice)
-        plans = [self._lines(text, delivery) for text in texts]
+        plans = [list(self._lines(text, delivery)) for text in texts]
         spoken = self._say_all([line for lines in plans for line in lines], delivery, progress)
         following = iter(spoken)
         return [join_speech([next(following) for _ in lines]) for lines in plans]
@@ -102,23 +116,48 @@ class Synthesizer:
         encoded = self.voice.tokenizer.encode_batch(texts, code)
         return [index for index, tokens in enumerate(encoded) if not len(tokens)]
 
-    def _lines(self, text: str, delivery: Delivery) -> list[_Line]:
+    def _lines(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
         """Cut a text into lines without what has no sound; if that leaves none, it is an error."""
+        held, num_silent, beginning, has_sound = None, 0, "", False
+        for line in self._pieces(text, delivery):
+            beginning = beginning or line.text
+            if len(line.tokens):
+                if held:
+                    yield held
+                held, num_silent, has_sound = line, 0, True
+                continue
+            num_silent += 1
+            if held and num_silent == _SILENT_AHEAD:
+                yield held
+                held = None
+        if held:
+            yield replace(held, pause_seconds=0.0)
+        if not has_sound:
+            self.voice.tokenizer.encode(beginning, delivery.language)  # says why
+
+    def _pieces(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
+        """Cut a text into pieces that fit, each with its tokens, of which there may be none."""
         tokenizer, language = self.voice.tokenizer, delivery.language
-        encode = cache(lambda part: tokenizer.encode_batch([part], language)[0])
+        # Cutting asks for the same piece more than once; a long text has any number of them.
+        encode = lru_cache(_REMEMBERED_PIECES)(
+            lambda part: tokenizer.encode_batch([part], language)[0]
+        )
         most_letters, most_tokens = self._limits()
 
         def fits(part: str) -> bool:
             return num_letters(part) <= most_letters and len(encode(part)) <= most_tokens
 
-        pieces = [piece for piece in cut_text(text, language, fits) if len(encode(piece.text))]
-        if not pieces:
-            tokenizer.encode(text, language)  # says why there is nothing to say
-        pauses = [PAUSE_SECONDS[piece.ends] / delivery.speaking_rate for piece in pieces[:-1]]
-        return [
-            _Line(piece.text, encode(piece.text), pause)
-            for piece, pause in zip(pieces, [*pauses, 0.0], strict=True)
-        ]
+        for piece in cut_text(text, language, fits):
+            self._tell_foreign(piece.text, language)
+            pause = PAUSE_SECONDS[piece.ends] / delivery.speaking_rate
+            yield _Line(piece.text, encode(piece.text), pause)
+
+    def _tell_foreign(self, text: str, language: str) -> None:
+        """Warn once of words that the voice has no letters for."""
+        if self._told_foreign or not (words := self.voice.tokenizer.foreign_words(text, language)):
+            return
+        self._told_foreign = True
+        logger.warning("the text has %s", describe_foreign(words, language))
 
     def _limits(self) -> tuple[float, int]:
         """Return how many letters and how many tokens a piece may have."""

@@ -16,6 +16,7 @@ from myxtts.monitoring.timers import TOKENS, stage
 from myxtts.text import phonemes, symbols
 from myxtts.text.cleaners import CLEANERS_VERSION, LANGUAGE_VERSIONS, normalise
 from myxtts.text.errors import TextError
+from myxtts.text.foreign import latin_words
 from myxtts.text.languages import LANGUAGES, get_language
 from myxtts.text.persian_latin import spell_latin
 
@@ -121,7 +122,7 @@ class Tokenizer:
         code = get_language(language).code
         if self.units == "phonemes" or self._has_latin or get_language(code).is_open_script:
             return []
-        return _LATIN_WORD.findall(text)
+        return latin_words(text)
 
     def to_json(self) -> str:
         """Write the whole table, so that a loaded tokenizer needs nothing else."""
@@ -287,7 +288,6 @@ _PLAIN_LETTERS = {
     # The ezafe sounds like the silent he at the end of a word, which every table of Persian has.
     "\u0650": "\u200cه",
 }
-_LATIN_WORD = re.compile("[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f]+")
 # A stress mark, letters joined by ties, their diacritics and a length mark are one phoneme.
 _MARKS = "[\u0300-\u0360\u0362-\u036fʲʰˤᵝː]*"
 _PHONEME = re.compile(f"[ˈˌ]?[^\\W\\d_]{_MARKS}(?:\u0361[^\\W\\d_]{_MARKS})*|.", re.DOTALL)

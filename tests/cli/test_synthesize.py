@@ -242,3 +242,20 @@ def test_mode_test_of_the_old_program_speaks(capsys, tmp_path, voice, reference)
 def test_mode_test_needs_a_text(capsys):
     assert train_test_file.main(["--mode", "test", "--checkpoint", "v"]) == 2
     assert "give it with --text" in capsys.readouterr().err
+
+
+def test_a_text_file_is_streamed_without_reading_it_whole(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("\n \nOne.\x0cTwo.\n\n  Three \n" + "So it was. " * 100_000, encoding="utf-8")
+    parts = synthesize.read_parts(path)
+    read = [next(parts) for _ in range(3)]
+    assert "".join(read[:2]) == "One.\nTwo.\nThree\n"
+    assert len(read[2]) == 4096
+
+
+def test_the_ids_of_lines_are_not_spoken_in_a_stream(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("a|One.\n\nb|Two.\n", encoding="utf-8")
+    assert "".join(synthesize.read_parts(path)) == "One.\nTwo."
+    path.write_text("a|One.\nTwo.\n", encoding="utf-8")
+    assert "".join(synthesize.read_parts(path)) == "a|One.\nTwo."

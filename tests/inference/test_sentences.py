@@ -137,5 +137,58 @@ def test_the_parts_of_a_text_put_together_are_the_text():
 @pytest.mark.parametrize("text", [" " * 50_000, "." * 50_000 + "a", "a. " * 20_000, "a" * 50_000])
 def test_odd_text_takes_no_longer_than_usual(text):
     began = time.perf_counter()
-    cut_text(text, "en", lambda part: len(part) < 100)
+    assert sum(1 for _ in cut_text(text, "en", lambda part: len(part) < 100)) < 60_000
     assert time.perf_counter() - began < 2.0
+
+
+class Read:
+    """A text in parts that tells how much of it was read."""
+
+    def __init__(self, text: str, size: int):
+        self.text, self.size, self.count = text, size, 0
+
+    def __iter__(self):
+        for start in range(0, len(self.text), self.size):
+            part = self.text[start : start + self.size]
+            self.count += len(part)
+            yield part
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "A sentence of a book. ",
+        "small letters only. ",
+        "Jemand sagte etwas.\n\n",
+        "سلام. حال شما چطور است؟ ",
+        "never an end ",
+        "x",
+        "1.",
+        "...",
+        "Well... ",
+        "a\u0301",
+        "今天很好。",
+    ],
+)
+@pytest.mark.parametrize("size", [7, 1000])
+def test_the_first_piece_of_a_text_twice_as_long_needs_no_more_of_it(unit, size):
+    counts = []
+    for length in (50_000, 100_000):
+        source = Read(unit * (length // len(unit)), size)
+        next(cut_text(source, "en", lambda part: len(part) < 100))
+        counts.append(source.count)
+    assert counts[0] == counts[1] < 50_000
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_text_in_parts_is_cut_as_the_whole(size):
+    text = 'Mr. Who said: "No!" he said.\r\n\r\nThen he left. ' * 3 + "پایان؟!. بله"
+    whole = list(cut_text(text, "en", lambda part: len(part) < 20))
+    assert list(cut_text(Read(text, size), "en", lambda part: len(part) < 20)) == whole
+
+
+def test_a_sentence_without_an_end_is_cut_at_a_mark_within_the_window():
+    text = "word " * 700 + "pause; " + "word " * 700
+    first, second = cut_text(text, "en", always)
+    assert first.text.endswith("pause;") and (first.ends, second.ends) == (CLAUSE, PARAGRAPH)
+    assert f"{first.text} {second.text}" == text.strip()

@@ -1,6 +1,7 @@
 """The synthesizer around a model: what it asks of it, and what it makes of the answer."""
 
 import os
+from itertools import chain, repeat
 
 import numpy as np
 import pytest
@@ -288,3 +289,33 @@ def test_an_unknown_vocoder_is_an_error_that_names_the_known():
 def test_an_unknown_manner_is_a_mistake_of_the_caller():
     with pytest.raises(TypeError, match="pitch"):
         synthesizer().speak("One.", pitch=2)
+
+
+def test_the_first_sentence_of_a_book_is_heard_before_the_rest_is_read():
+    counts = []
+    for sentences in (2_000, 4_000):
+        read = []
+        book = (read.append(1) or "So it was. ... " for _ in range(sentences))
+        first = next(synthesizer().stream(book))
+        assert first.sentences == ("So it was.",) and first.pause_frames == PAUSE_FRAMES
+        counts.append(len(read))
+    assert counts[0] == counts[1] < 1_000
+
+
+def test_a_text_in_parts_is_said_as_the_whole():
+    voice = synthesizer()
+    whole = voice.speak("One. Two two.")
+    np.testing.assert_array_equal(voice.speak(["On", "e. Tw", "o two."]).samples, whole.samples)
+
+
+def test_endless_silence_after_a_sentence_does_not_hold_it_back():
+    first = next(synthesizer().stream(chain(["One. "], repeat("... "))))
+    assert first.sentences == ("One.",)
+
+
+def test_latin_words_in_a_persian_text_are_told_of_once(caplog):
+    voice = synthesizer(languages=("fa",))
+    voice.speak("درگاه USB و Google است.")
+    voice.speak("درگاه HDMI است.")
+    (record,) = caplog.records
+    assert "'USB', 'Google'" in record.getMessage() and "letter by letter" in record.getMessage()
