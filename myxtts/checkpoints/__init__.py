@@ -19,7 +19,7 @@ from myxtts.checkpoints.states import (
     saved_states,
 )
 from myxtts.checkpoints.variables import restore, variables_of, weights_of
-from myxtts.checkpoints.voices import Voice, load_voice, save_voice
+from myxtts.checkpoints.voices import Voice, load_voice, read_languages, save_voice
 
 __all__ = [
     "Best",
@@ -36,6 +36,7 @@ __all__ = [
     "load_voice",
     "mark_best",
     "prune",
+    "read_languages",
     "restore",
     "save_state",
     "save_voice",

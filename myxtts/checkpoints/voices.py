@@ -109,6 +109,11 @@ def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
     return Voice(folder, config, tokenizer, model, speakers, languages, voices)
 
 
+def read_languages(path: str | Path) -> tuple[str, ...]:
+    """The languages of a voice, without loading it; it speaks the first one by default."""
+    return tuple(_read_card(_find(Path(path).absolute()))["languages"])
+
+
 def _is_foreign(folder: Path) -> bool:
     """Whether something lies there that a voice must not replace."""
     if not folder.is_dir():

@@ -41,15 +41,18 @@ def check(args: argparse.Namespace) -> None:
     from myxtts.cli.corpora import read_parts
     from myxtts.data.corpus import summarise
     from myxtts.data.examine import examine
+    from myxtts.data.language_check import check_languages
 
     config = corpus_config(args)
-    findings = []
-    for part in read_parts(config.data):
+    parts, findings = read_parts(config.data), []
+    for part in parts:
         with progress("reading headers", "recordings") as report:
             found = examine(part.corpus, config.data, part.location.tokenizer, report)
         print(summarise(found.corpus, found.seconds))
         print(f"  {'sample rates':<20}  {_rates(found.sample_rates, config.data.sample_rate)}")
         findings.append(found)
+    for part in parts:
+        check_languages([part.corpus], part.location.tokenizer)
     for found in findings:
         found.check(config.data.max_rejected)
     print(f"next: myxtts prepare {shlex.quote(config.data.dataset_path)}")

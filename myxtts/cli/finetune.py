@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from myxtts.cli.progress import progress
 from myxtts.cli.settings import add_settings, all_but, check_corpus, tell_untuned
 from myxtts.cli.terminal import add_command, import_tensorflow
-from myxtts.cli.train import add_resuming, resume_choice, tell_stopped
+from myxtts.cli.train import add_resuming, resume_choice, speak_hint, tell_stopped
 from myxtts.config.config import SECTIONS, DataConfig, XTTSConfig
 from myxtts.config.flags import flag_values
 from myxtts.config.io import Resolved, Setting, environment_settings, resolve
@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
     if reason.startswith("SIG"):
         return tell_stopped(args, reason, folder)
     print(f"the voice is in {folder}; speak with it:")
-    words = f"--voice {shlex.quote(str(folder))} --speaker {shlex.quote(speaker)}"
-    print(f"  myxtts synthesize {words} --text 'Hello.' -o hello.wav")
+    language = resolved.config.data.language
+    print(speak_hint(folder, language, f"--speaker {shlex.quote(speaker)} "))
     return 0
 
 

@@ -34,6 +34,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from myxtts.cli.corpora import read_parts
+    from myxtts.data.language_check import check_languages
 
     config = corpus_config(args)
     if config.data.preprocessing_mode == "runtime":
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> None:
     encoder = _load_encoder(config.model)
     bad = []
     for part in read_parts(config.data):
+        check_languages([part.corpus], part.location.tokenizer)
         found = prepare_part(part, config.data)
         if encoder:
             found += describe_voices(part, config.data, encoder, {one.id for one in found})

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from myxtts.cli.terminal import INTERRUPTED, add_command, add_verbose, import_te
 from myxtts.cli.terminal import run as run_command
 from myxtts.cli.tune import tuned_for_run
 from myxtts.config.config import XTTSConfig
+from myxtts.text.languages import greeting
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -71,8 +73,22 @@ def run(args: argparse.Namespace) -> int:
     if config.training.two_stage_training:
         print(f"its vocoder is in {Path(folder) / 'stage2'}")
     print(f"the voice is in {folder}; speak with it:")
-    print(f"  myxtts synthesize --voice {folder} --text 'Hello.' -o hello.wav")
+    print(speak_hint(folder, config.data.language))
     return 0
+
+
+def speak_hint(folder: str | Path, wanted: str, flags: str = "") -> str:
+    """A command that lets a voice speak, in the wanted language or else in its first."""
+    from myxtts.checkpoints import CheckpointError, read_languages
+
+    try:
+        languages = read_languages(folder)
+    except CheckpointError:  # an export that failed was reported as such
+        languages = (wanted,)
+    language = wanted if wanted in languages else languages[0]
+    chosen = "" if language == languages[0] else f"--language {language} "
+    text = f"--text {shlex.quote(greeting(language))} -o hello.wav"
+    return f"  myxtts synthesize --voice {shlex.quote(str(folder))} {flags}{chosen}{text}"
 
 
 def tell_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from myxtts.cli.terminal import add_command, import_tensorflow
 from myxtts.cli.train import add_resuming, resume_choice, tell_stopped
 from myxtts.config.config import VOCODER_FIELDS, XTTSConfig
 from myxtts.config.flags import FLAGS
+from myxtts.text.languages import greeting
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
@@ -68,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
     if reason.startswith("SIG"):
         return tell_stopped(args, reason, folder)
     print(f"the vocoder is in {folder}; speak through it:")
-    print(f"  myxtts synthesize --voice VOICE --vocoder {folder} --text 'Hello.' -o hello.wav")
+    text = shlex.quote(greeting(config.data.language))
+    where = shlex.quote(str(folder))
+    print(f"  myxtts synthesize --voice VOICE --vocoder {where} --text {text} -o hello.wav")
     return 0
 
 

@@ -10,6 +10,7 @@ from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batching import BatchOptions
 from myxtts.data.corpus import Corpus, CorpusError, read_corpus
 from myxtts.data.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
+from myxtts.data.language_check import check_languages
 from myxtts.data.modes import ModeOpener, tell_left_out
 from myxtts.data.prepare import Progress
 from myxtts.data.profiling import usable_profiler
@@ -52,6 +53,7 @@ class TrainingData:
             if known
             else build_tokenizer(corpora, config.data.text_units)
         )
+        check_languages(corpora, self.tokenizer)
         # Who is heard in validation alone has no number, for nothing is learnt of them.
         speakers = {one.speaker for one in train}
         opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler, speakers)

@@ -27,6 +27,11 @@ def get_language(code: str) -> Language:
     raise TextError(f"unknown language {code!r}.{hint} Known languages: {', '.join(LANGUAGES)}.")
 
 
+def greeting(code: str) -> str:
+    """A short text to try a voice of a language with; an unknown one is greeted in English."""
+    return _GREETINGS.get(code, _GREETINGS["en"])
+
+
 def _span(first: int, last: int) -> str:
     """All characters from one code point to another, both included."""
     return "".join(map(chr, range(first, last + 1)))
@@ -65,4 +70,25 @@ LANGUAGES: dict[str, Language] = {
         Language("ja", "Japanese", _KANA, "ja", "ja", is_open_script=True),
         Language("hi", "Hindi", _HINDI, "hi", None),
     )
+}
+
+_GREETINGS = {
+    "en": "Hello, how are you?",
+    "fa": "سلام، حال شما چطور است؟",
+    "es": "Hola, ¿cómo estás?",
+    "fr": "Bonjour, comment allez-vous ?",
+    "de": "Hallo, wie geht es dir?",
+    "it": "Ciao, come stai?",
+    "pt": "Olá, como você está?",
+    "pl": "Cześć, jak się masz?",
+    "tr": "Merhaba, nasılsın?",
+    "ru": "Привет, как дела?",
+    "nl": "Hallo, hoe gaat het met je?",
+    "cs": "Ahoj, jak se máš?",
+    "ar": "مرحبا، كيف حالك؟",
+    "zh-cn": "你好，你好吗？",
+    "hu": "Szia, hogy vagy?",
+    "ko": "안녕하세요, 잘 지내세요?",
+    "ja": "こんにちは。おげんきですか。",
+    "hi": "नमस्ते, आप कैसे हैं?",
 }

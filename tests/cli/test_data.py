@@ -182,3 +182,25 @@ def test_download_reports_and_names_the_next_step(myxtts, monkeypatch):
     assert out == "LJSpeech is in ./data/ljspeech; next: myxtts prepare ./data/ljspeech\n"
     assert "download: 1,000 of 2,000 MB" in err
     assert "unpack: 5 of 10 files" in err
+
+
+def give_texts(corpus, texts: list[str]) -> None:
+    """Give the recordings of a corpus other texts."""
+    names = [line.split("|")[0] for line in (corpus / "metadata.csv").read_text().splitlines()]
+    lines = [f"{name}|{texts[n % len(texts)]}" for n, name in enumerate(names)]
+    (corpus / "metadata.csv").write_text("\n".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("words", [("data", "check"), ("prepare", "--num-workers", 1)])
+def test_a_corpus_of_another_language_is_warned_of(myxtts, corpus, words):
+    give_texts(corpus, ["und das ist nicht so", "wir sind auch da", "es war die alte"])
+    code, _, err = myxtts(*words, corpus)
+    assert code == 0 and "look like German (de)" in err and "--language de" in err
+
+
+@pytest.mark.parametrize("words", [("data", "check"), ("prepare",), ("train", "--data")])
+def test_a_persian_corpus_without_its_language_is_refused_with_the_flag(myxtts, corpus, words):
+    give_texts(corpus, ["این کتاب را خواندم", "پس از آن گفتم"])
+    code, _, err = myxtts(*words, corpus)
+    assert code == 2 and "Persian (fa)" in err and "--language fa" in err
+    assert "--max-mel-frames" not in err

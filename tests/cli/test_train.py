@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import logging
+import shlex
 
 import pytest
 
@@ -80,6 +81,20 @@ def test_a_finished_run_says_how_to_speak_and_exits_with_0(myxtts, trained, corp
     ((config, resume),) = asked
     assert config.training.checkpoint_dir == "runs/mine" and resume is None
     assert logging.getLogger("myxtts").level == logging.INFO
+
+
+def test_the_hint_greets_in_the_language_of_the_voice(myxtts, trained, corpus, monkeypatch):
+    trained("finished")
+    known = {"my runs/fa": ("fa",), "my runs/both": ("en", "fa")}
+    monkeypatch.setattr("myxtts.checkpoints.read_languages", lambda folder: known[folder])
+    _, out, _ = myxtts("train", "--data", corpus, "--checkpoint-dir", "my runs/fa")
+    said = shlex.split(out.splitlines()[-1])
+    assert said[said.index("--text") + 1] == "سلام، حال شما چطور است؟"
+    assert said[said.index("--voice") + 1] == "my runs/fa" and "--language" not in said
+    words = ("--checkpoint-dir", "my runs/both", "--language", "fa")
+    _, out, _ = myxtts("train", "--data", corpus, *words)
+    said = shlex.split(out.splitlines()[-1])
+    assert said[said.index("--language") + 1] == "fa"
 
 
 @pytest.mark.parametrize("reason", ["SIGINT", "SIGTERM"])

@@ -4,7 +4,8 @@ import pytest
 
 from myxtts.errors import UserError
 from myxtts.text.cleaners import normalise
-from myxtts.text.languages import LANGUAGES, get_language
+from myxtts.text.languages import LANGUAGES, get_language, greeting
+from myxtts.text.tokenizer import Tokenizer
 
 CODES = "en fa es fr de it pt pl tr ru nl cs ar zh-cn hu ko ja hi".split()
 
@@ -35,3 +36,10 @@ def test_punctuation_of_every_script_becomes_one_set():
     assert normalise("はい。いいえ、", "ja") == "はい. いいえ,"
     assert normalise("नमस्ते।", "hi") == "नमस्ते."
     assert normalise("« Bonjour » ?", "fr") == '"bonjour"?'
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_every_language_has_a_greeting_that_its_letters_can_write(code):
+    tokenizer = Tokenizer.build([code])
+    assert not tokenizer.unknown(greeting(code), code)
+    assert len(tokenizer.encode(greeting(code), code)) > 5
