@@ -14,7 +14,7 @@ OUTPUT = "config.yaml"
 def add(verbs: argparse._SubParsersAction) -> None:
     verb = verbs.add_parser("config", help="write or show settings")
     actions = verb.add_subparsers(metavar="ACTION", required=True)
-    about = "write a file of all settings, with their meaning"
+    about = "write a file of what is chosen here, with every other setting as a comment"
     creating = add_command(actions, "create", about, create)
     creating.add_argument("-o", "--output", metavar="FILE", default=OUTPUT, help="where to")
     about = "show all settings, and with --explain where each comes from"
@@ -26,15 +26,15 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def create(args: argparse.Namespace) -> None:
     """Write the settings; a file that is replaced is kept beside the new one."""
-    from myxtts.config.io import save_config
+    from myxtts.config.io import save_choices
 
-    config = resolve_settings(args).config
+    resolved = resolve_settings(args)
     output = Path(args.output)
     if output.is_file():
         kept = next(name for name in _backups(output) if not name.exists())
         output.replace(kept)
         print(f"kept what was in {output} as {kept}")
-    save_config(config, output, comments=True)
+    save_choices(resolved, output)
     print(f"wrote {output}")
 
 

@@ -138,7 +138,7 @@ def short_run(voice: XTTSConfig, asked: Mapping[str, Setting]) -> dict[str, Any]
     rate = RATE_SHARE * voice.training.learning_rate
     peak = asked[_RATE].value if _RATE in asked else rate
     chosen = SHORT_RUN | {_RATE: rate}
-    chosen[_LAST_RATE] = min(RATE_SHARE * voice.training.min_learning_rate, peak)
+    chosen[_LAST_RATE] = min(RATE_SHARE * voice.training.last_learning_rate, peak)
     if _EPOCHS in asked:  # who counts epochs wants all of them
         chosen[_STEPS] = 0
     return chosen

@@ -21,6 +21,7 @@ __all__ = [
 
 _SPEC = AudioSpec()
 _XLA = "training.enable_xla_compilation"
+LAST_RATE_SHARE = 0.02
 
 
 @section("data", data_path="dataset_path", enhanced_gpu_prefetch="prefetch_to_gpu")
@@ -239,7 +240,9 @@ class TrainingConfig(Section):
 
     # The optimizer
     learning_rate: float = option(1e-3, "highest learning rate", low=1e-9, high=1.0)
-    min_learning_rate: float = option(2e-5, "learning rate at the end", low=0.0, high=1.0)
+    min_learning_rate: float | None = option(
+        None, "learning rate at the end (null: 1/50 of learning_rate)", low=0.0, high=1.0
+    )
     lr_schedule: str = option(
         "cosine", "how the learning rate falls after the warm-up", choices=("cosine", "constant")
     )
@@ -341,11 +344,18 @@ class TrainingConfig(Section):
     )
     enable_eager_debug: bool = option(False, "run everything eagerly, to step through it")
 
+    @property
+    def last_learning_rate(self) -> float:
+        """The learning rate at the end; it follows the highest one unless it is set."""
+        if self.min_learning_rate is None:
+            return LAST_RATE_SHARE * self.learning_rate
+        return self.min_learning_rate
+
     def check(self) -> None:
         """Raise ConfigError where two values do not fit each other."""
         _require(
             self,
-            self.min_learning_rate <= self.learning_rate,
+            self.last_learning_rate <= self.learning_rate,
             "{min_learning_rate} is above {learning_rate}",
         )
 

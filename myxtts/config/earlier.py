@@ -75,7 +75,7 @@ RENAMED: dict[str, Renamed] = {
 RETIRED: frozenset[str] = frozenset(
     (
         *("gpu_optimization", "gpu_optimizations", "logging", "loss", "vocoder"),
-        *("debug", "use_tensorboard", "checkpoint_interval", "paths.log_dir"),
+        *("debug", "use_tensorboard", "paths.log_dir"),
         *_paths(
             "data",
             """

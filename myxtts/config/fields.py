@@ -5,7 +5,7 @@ import functools
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, field, fields
 from types import NoneType
 from typing import Any, ClassVar, get_args
@@ -16,6 +16,7 @@ _WORDS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
+_SHORT = {"lr": "learning_rate"}
 _NOTHING = frozenset({"none", "null", "auto", "off", "~"})
 
 
@@ -103,16 +104,40 @@ def _taking_aliases(init: Callable) -> Callable:
     return __init__
 
 
-def unknown_setting(name: str, known: Iterable[str], where: str) -> ConfigError:
-    """Return the error for a name that nothing knows, with the nearest name (or path) that is."""
-    by_name = {path.rpartition(".")[2]: path for path in known}
-    close = difflib.get_close_matches(name.rpartition(".")[2].lower(), by_name, 1, 0.5)
+def unknown_setting(
+    name: str,
+    known: Iterable[str],
+    where: str,
+    kind: str = "setting",
+    other_names: Mapping[str, str] | None = None,
+) -> ConfigError:
+    """Return the error for a name that nothing knows, with the nearest name (or path) that is.
+
+    `other_names` are further names, each with the path that it stands for.
+    """
+    names = {**(other_names or {}), **{path.rpartition(".")[2]: path for path in known}}
+    nearest = _nearest(name.rpartition(".")[2].lower(), names)
     hint = (
-        f"did you mean {by_name[close[0]]!r}?"
-        if close
+        f"did you mean {names[nearest]!r}?"
+        if nearest
         else "`myxtts config show` lists every setting"
     )
-    return ConfigError(f"unknown setting {name!r} {where}: {hint}")
+    return ConfigError(f"unknown {kind} {name!r} {where}: {hint}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like `name`; of two alike, one with its first word."""
+    name = "_".join(_SHORT.get(word, word) for word in name.split("_"))
+    close = difflib.get_close_matches(name, known, 5, 0.5)
+    first = name.partition("_")[0]
+    return max(
+        close,
+        key=lambda one: (
+            difflib.SequenceMatcher(None, one, name).ratio()
+            + (0.1 if one.partition("_")[0] == first else 0.0)
+        ),
+        default=None,
+    )
 
 
 def coerce(path: str, spec: Field, value: Any, *, text: bool = False) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -12,15 +13,23 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from myxtts.config.config import ALIASES, SECTIONS, SETTINGS, XTTSConfig
+from myxtts.config.config import ALIASES, LAST_RATE_SHARE, SECTIONS, SETTINGS, XTTSConfig
 from myxtts.config.earlier import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
+from myxtts.config.flags import FLAGS
 from myxtts.config.presets import PRESETS, create_default_config
 from myxtts.config.yaml_keys import Key, read_keys
 
 log = logging.getLogger(__name__)
 
 _SIZE = "model.model_size"
+_RATE, _LAST_RATE = "training.learning_rate", "training.min_learning_rate"
+_PRESET_PATHS = frozenset(path for preset in PRESETS.values() for path in preset)
+# Further names that settings go by, with their paths: flags have shorter ones than fields.
+_OTHER_NAMES = {
+    **{name.removeprefix("--").replace("-", "_"): f.field for f in FLAGS for name in f.names},
+    **{alias.rpartition(".")[2]: path for alias, path in ALIASES.items()},
+}
 _SHORT_VARIABLES = {
     "MYXTTS_ENABLE_MIXED_PRECISION": "data.mixed_precision",
     "MYXTTS_ENABLE_XLA": "training.enable_xla_compilation",
@@ -33,6 +42,9 @@ class Setting(NamedTuple):
 
     value: Any
     origin: str
+
+
+Settings = dict[str, Setting]
 
 
 @dataclass(frozen=True)
@@ -58,9 +70,11 @@ def resolve(
 
     `flags` is what `flags.flag_values` returns; `preset` names a model size for want of one given.
     """
-    given = _from_file(Path(file)) if file is not None else {}
-    given |= _from_flags(flags or {})
-    given |= environment_settings(environ)
+    in_file = _from_file(Path(file)) if file is not None else {}
+    over = _from_flags(flags or {}) | environment_settings(environ)
+    chosen = chosen_in_file(in_file, over)
+    _report_overruled(chosen, in_file, over)
+    given = chosen | over
     if preset is not None and _SIZE not in given:
         given[_SIZE] = _setting(_SIZE, preset, f"preset {preset}")
     settled = {path: Setting(spec.default, "default") for path, spec in SETTINGS.items()}
@@ -68,6 +82,26 @@ def resolve(
     settled |= {path: Setting(value, f"preset {size}") for path, value in PRESETS[size].items()}
     settled |= given
     return Resolved(_build(settled), {path: origin for path, (_, origin) in settled.items()})
+
+
+def chosen_in_file(in_file: Mapping[str, Setting], over: Mapping[str, Setting]) -> Settings:
+    """Return a file's settings without those that only repeat what `over` replaces.
+
+    A saved configuration holds every setting, whether or not anyone chose it. In such a file the
+    values that equal its own model size's preset belong to that preset: another size, set by flag
+    or environment, replaces them. So does another learning rate the one that was derived from it.
+    """
+    kept = dict(in_file)
+    if not {_SIZE, *_PRESET_PATHS} <= in_file.keys():
+        return kept
+    if _RATE in over and _LAST_RATE in in_file and _is_derived_rate(in_file):
+        del kept[_LAST_RATE]
+    if _SIZE in over and over[_SIZE].value != in_file[_SIZE].value:
+        plain = _preset_values(in_file[_SIZE].value)
+        for path in _PRESET_PATHS:
+            if in_file[path].value == plain[path]:
+                del kept[path]
+    return kept
 
 
 def environment_settings(environ: Mapping[str, str]) -> dict[str, Setting]:
@@ -100,19 +134,34 @@ def to_dict(config: XTTSConfig) -> dict[str, dict[str, Any]]:
 
 
 def save_config(
-    config: XTTSConfig,
-    path: str | os.PathLike,
-    *,
-    comments: bool = False,
-    only_differences: bool = False,
+    config: XTTSConfig, path: str | os.PathLike, *, only_differences: bool = False
 ) -> None:
     """Write a YAML file that loads as an equal configuration."""
     values = _flatten(to_dict(config))
     if only_differences:
-        plain = _flatten(to_dict(create_default_config(model_size=config.model.model_size)))
+        plain = _preset_values(config.model.model_size)
         plain[_SIZE] = SETTINGS[_SIZE].default
         values = {key: value for key, value in values.items() if value != plain[key]}
-    text = "\n".join(part for name in SECTIONS if (part := _section_yaml(name, values, comments)))
+    lines = {key: _dump({key.split(".")[1]: value}) for key, value in values.items()}
+    _write(_in_sections(lines), path)
+
+
+def save_choices(resolved: Resolved, path: str | os.PathLike) -> None:
+    """Write a YAML file of what was chosen, with every other setting as a comment.
+
+    What nobody chose stays open, so that another model size or a later default can set it.
+    """
+    lines = {}
+    for key, value in _flatten(to_dict(resolved.config)).items():
+        line = _dump({key.split(".")[1]: value})
+        if key != _SIZE and resolved.origins[key].startswith(("default", "preset")):
+            line = indent(line, "#", lambda _: True)
+        lines[key] = f"# {_meaning(key)}\n{line}"
+    note = "# Settings that are commented out follow model_size and the defaults.\n\n"
+    _write(note + _in_sections(lines), path)
+
+
+def _write(text: str, path: str | os.PathLike) -> None:
     temporary = Path(f"{path}.tmp")
     try:
         temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -124,13 +173,14 @@ def save_config(
         raise ConfigError(f"cannot write the settings to {path}: {error.strerror}") from error
 
 
-def _section_yaml(section: str, values: Mapping[str, Any], comments: bool) -> str:
-    lines = []
-    for path, value in values.items():
-        if path.startswith(f"{section}."):
-            note = f"# {_meaning(path)}\n" if comments else ""
-            lines.append(indent(note + _dump({path.split(".")[1]: value}), "  "))
-    return f"{section}:\n{''.join(lines)}" if lines else ""
+def _in_sections(lines: Mapping[str, str]) -> str:
+    """Put the lines of some settings, by path, under the names of their sections."""
+    parts = []
+    for section in SECTIONS:
+        own = [text for path, text in lines.items() if path.startswith(f"{section}.")]
+        if own:
+            parts.append(f"{section}:\n{indent(''.join(own), '  ')}")
+    return "\n".join(parts)
 
 
 def _meaning(path: str) -> str:
@@ -167,7 +217,7 @@ def _put(settings: dict[str, Setting], path: str, value: Any, origin: str) -> No
     """Add a setting to its layer, where it may not contradict one under another name."""
     known = ALIASES.get(path, path)
     if known not in SETTINGS:
-        raise unknown_setting(path, SETTINGS, f"in {origin}")
+        raise unknown_setting(path, SETTINGS, f"in {origin}", other_names=_OTHER_NAMES)
     setting = _setting(known, value, origin)
     if known in settings and settings[known].value != setting.value:
         raise ConfigError(
@@ -175,6 +225,45 @@ def _put(settings: dict[str, Setting], path: str, value: Any, origin: str) -> No
             f"but {setting.value!r} by {origin}: keep one of them"
         )
     settings[known] = setting
+
+
+def _preset_values(size: str) -> dict[str, Any]:
+    """Return every setting of a model size, by path."""
+    return _flatten(to_dict(create_default_config(model_size=size)))
+
+
+def _is_derived_rate(settings: Mapping[str, Setting]) -> bool:
+    last, rate = settings[_LAST_RATE].value, settings[_RATE].value
+    return last is not None and math.isclose(last, LAST_RATE_SHARE * rate)
+
+
+def _report_overruled(
+    chosen: Mapping[str, Setting], in_file: Mapping[str, Setting], over: Mapping[str, Setting]
+) -> None:
+    """Name the values of a file that stay although another model size was asked for."""
+    before = in_file[_SIZE].value if _SIZE in in_file else SETTINGS[_SIZE].default
+    if _SIZE not in over or over[_SIZE].value == before:
+        return
+    size, origin = over[_SIZE]
+    old, new = _preset_values(before), _preset_values(size)
+    changing = {path for path in _PRESET_PATHS if old[path] != new[path]}
+    staying = {path: chosen[path] for path in SETTINGS if path in changing & chosen.keys()}
+    differing = {p: setting for p, setting in staying.items() if setting.value != new[p]}
+    if not differing:
+        return
+    file = next(iter(differing.values())).origin
+    if changing == staying.keys() and origin.startswith("flag"):
+        raise ConfigError(
+            f"{origin} {size} has no effect: {file} sets every value that it would change; remove "
+            "the flag, or these values from the file"
+        )
+    values = [
+        f"{path}={_as_yaml(setting.value)} ({size}: {_as_yaml(new[path])})"
+        for path, setting in differing.items()
+        if path not in over
+    ]
+    if values:
+        log.warning("%s %s leaves these values of %s: %s", origin, size, file, ", ".join(values))
 
 
 def _setting(path: str, value: Any, origin: str) -> Setting:
@@ -203,7 +292,9 @@ def _from_file(file: Path) -> dict[str, Setting]:
         elif path in NOT_YET:
             not_yet.append(key.path)
         elif ALIASES.get(path, path) not in SETTINGS:
-            raise unknown_setting(key.path, SETTINGS, f"in {file}, line {key.line}")
+            raise unknown_setting(
+                key.path, SETTINGS, f"in {file}, line {key.line}", other_names=_OTHER_NAMES
+            )
         elif path == "data.dataset_path" and not key.value:
             log.warning("%s, line %d: dataset_path is empty and left out", file, key.line)
         else:
@@ -221,6 +312,9 @@ def _from_file(file: Path) -> dict[str, Setting]:
 def _put_successor(settings: dict[str, Setting], key: Key, file: Path) -> None:
     """Add an old key's value under its new name, unless the file has set that already."""
     path, convert = RENAMED[key.path]
+    if key.value is None:
+        log.warning("%s, line %d: %s is empty and ignored", file, key.line, key.path)
+        return
     setting = _setting(path, convert(key.value, key.section), f"file {file} (as {key.path})")
     kept = settings.setdefault(path, setting).value
     note = "" if kept == setting.value else f", which is set to {kept} and wins"

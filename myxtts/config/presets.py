@@ -20,7 +20,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.gst_style_token_dim": 128,
         "model.gst_style_embedding_dim": 128,
         "training.learning_rate": 2e-3,
-        "training.min_learning_rate": 4e-5,
         "training.warmup_steps": 100,
         "training.ema_decay": 0.99,
         "training.save_interval": 200,
@@ -38,7 +37,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.audio_encoder_dim": 256,
         "model.speaker_embedding_dim": 256,
         "training.learning_rate": 6e-4,
-        "training.min_learning_rate": 1.2e-5,
         "training.warmup_steps": 2000,
     },
     "big": {
@@ -52,7 +50,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.audio_encoder_layers": 5,
         "model.speaker_embedding_dim": 320,
         "training.learning_rate": 4e-4,
-        "training.min_learning_rate": 8e-6,
         "training.warmup_steps": 4000,
     },
 }

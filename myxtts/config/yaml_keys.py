@@ -32,6 +32,8 @@ def read_keys(file: Path) -> list[Key]:
         raise ConfigError(f"cannot read the settings in {file}: {error}") from error
     try:
         return _Reader(file, text).keys()
+    except ConfigError:  # which is a ValueError, but not about YAML
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # impossible dates and depths
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -69,7 +71,7 @@ class _Reader:
     def _section(self, section: str, node: yaml.MappingNode, line: int) -> list[Key]:
         earlier = {path.split(".")[0] for path in (*RENAMED, *NOT_YET)} | set(RENAMED_SECTIONS)
         if section not in SECTIONS and section not in earlier:
-            raise unknown_setting(section, SECTIONS, f"in {self.file}, line {line}")
+            raise unknown_setting(section, SECTIONS, f"in {self.file}, line {line}", "section")
         entries = self._entries(node)
         values = {name: self._value(value) for name, value, _ in entries}
         return [Key(f"{section}.{name}", values[name], at, values) for name, _, at in entries]

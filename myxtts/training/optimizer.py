@@ -22,7 +22,7 @@ def build_optimizer(config: TrainingConfig, total_steps: int) -> keras.optimizer
             # Keras counts batches here, whether or not they update the weights.
             config.warmup_steps,
             total_steps,
-            config.min_learning_rate if config.lr_schedule == "cosine" else config.learning_rate,
+            config.last_learning_rate if config.lr_schedule == "cosine" else config.learning_rate,
         ),
         beta_1=config.beta1,
         beta_2=config.beta2,

@@ -64,6 +64,7 @@ def stage1_config(config: XTTSConfig) -> XTTSConfig:
     training = config.training
     epochs = training.stage1_epochs or training.epochs
     rate = training.stage1_learning_rate or training.learning_rate
-    least = min(training.min_learning_rate, rate)
+    least = training.min_learning_rate
+    least = None if least is None else min(least, rate)
     changed = replace(training, epochs=epochs, learning_rate=rate, min_learning_rate=least)
     return XTTSConfig(data=config.data, model=config.model, training=changed)

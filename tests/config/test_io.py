@@ -2,11 +2,12 @@ import logging
 from pathlib import Path
 
 import pytest
+import yaml
 
 from myxtts.config.config import ALIASES, SETTINGS, ConfigError, XTTSConfig
 from myxtts.config.earlier import HINTS, NOT_YET, RENAMED, RETIRED
-from myxtts.config.io import explain, load_config, resolve, save_config, to_dict
-from myxtts.config.presets import create_default_config
+from myxtts.config.io import explain, load_config, resolve, save_choices, save_config, to_dict
+from myxtts.config.presets import PRESETS, create_default_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,25 +111,134 @@ def every_kind_of_value() -> XTTSConfig:
 
 
 @pytest.mark.parametrize("config", [XTTSConfig(), every_kind_of_value()])
-@pytest.mark.parametrize("comments", [False, True])
 @pytest.mark.parametrize("only_differences", [False, True])
-def test_yaml_round_trip_is_equal(tmp_path, caplog, config, comments, only_differences):
+def test_yaml_round_trip_is_equal(tmp_path, caplog, config, only_differences):
     path = tmp_path / "new" / "c.yaml"
-    save_config(config, path, comments=comments, only_differences=only_differences)
+    save_config(config, path, only_differences=only_differences)
     assert load_config(path) == config
     assert not caplog.records
 
 
-def test_saved_differences_are_few_and_comments_explain(tmp_path):
+def test_saved_differences_are_few(tmp_path):
     config = create_default_config(model_size="tiny", num_workers=3)
     save_config(config, tmp_path / "c.yaml", only_differences=True)
     assert (tmp_path / "c.yaml").read_text() == (
         "data:\n  num_workers: 3\n\nmodel:\n  model_size: tiny\n"
     )
-    save_config(config, tmp_path / "c.yaml", comments=True)
-    assert "  # what a token stands for (characters | phonemes)\n" in (
-        tmp_path / "c.yaml"
-    ).read_text(encoding="utf-8")
+
+
+def test_saved_choices_hold_what_was_chosen_and_explain_the_rest(tmp_path, caplog):
+    flags = {"data.batch_size": (32, "--batch-size"), "model.model_size": ("tiny", "--model-size")}
+    resolved = resolve(flags=flags, environ={"MYXTTS_TRAINING_SEED": "7"})
+    save_choices(resolved, tmp_path / "c.yaml")
+    assert load_config(tmp_path / "c.yaml") == resolved.config
+    text = (tmp_path / "c.yaml").read_text(encoding="utf-8")
+    assert (
+        "  # what a token stands for (characters | phonemes)\n  #text_units: characters\n" in text
+    )
+    values = yaml.safe_load(text)
+    assert values["data"] == {"batch_size": 32}
+    assert values["model"] == {"model_size": "tiny"} and values["training"] == {"seed": 7}
+    assert not caplog.records
+
+
+# A model size over a file
+
+
+SIZE = "model.model_size"
+TINY = {SIZE: ("tiny", "--model-size")}
+
+
+@pytest.mark.parametrize("save", ["complete", "choices"])
+def test_a_model_size_wins_over_the_preset_that_a_file_repeats(tmp_path, caplog, save):
+    path = tmp_path / "c.yaml"
+    plain = resolve(environ={})
+    save_config(plain.config, path) if save == "complete" else save_choices(plain, path)
+    resolved = resolve(file=path, flags=TINY, environ={})
+    assert resolved.config == create_default_config(model_size="tiny")
+    assert resolved.origins["model.decoder_dim"] == "preset tiny"
+    assert resolved.origins[SIZE] == "flag --model-size"
+    by_environment = resolve(file=path, environ={"MYXTTS_MODEL_MODEL_SIZE": "tiny"})
+    assert by_environment.config == resolved.config
+    assert not caplog.records
+
+
+def test_what_a_complete_file_sets_beside_its_preset_stays_and_is_listed(tmp_path, caplog):
+    path = tmp_path / "c.yaml"
+    save_config(create_default_config(model_size="normal", batch_size=5, epochs=3), path)
+    resolved = resolve(file=path, flags=TINY, environ={})
+    assert resolved.config == create_default_config(model_size="tiny", batch_size=5, epochs=3)
+    assert resolved.origins["data.batch_size"] == f"file {path}"
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message == (
+        f"flag --model-size tiny leaves these values of file {path}: data.batch_size=5 (tiny: 8)"
+    )
+
+
+def test_every_value_of_a_file_that_is_not_complete_was_chosen(write, caplog):
+    path = write("data: {batch_size: 32}\nmodel: {model_size: small}")
+    assert resolve(file=path, flags=TINY, environ={}).config.data.batch_size == 32
+    assert "data.batch_size=32 (tiny: 8)" in caplog.text
+
+
+def test_the_size_that_a_file_has_already_changes_nothing(tmp_path, caplog):
+    config = create_default_config(model_size="tiny", batch_size=5)
+    save_config(config, tmp_path / "c.yaml")
+    assert resolve(file=tmp_path / "c.yaml", flags=TINY, environ={}).config == config
+    assert not caplog.records
+
+
+def test_a_model_size_that_could_change_nothing_is_an_error(tmp_path):
+    def other(value):
+        return {int: lambda: 3 * value, float: lambda: 0.5, str: lambda: "v2"}[type(value)]()
+
+    tiny = {path.partition(".")[2]: value for path, value in PRESETS["tiny"].items()}
+    save_config(
+        XTTSConfig(**{name: other(value) for name, value in tiny.items()}), tmp_path / "c.yaml"
+    )
+    with pytest.raises(ConfigError, match="--model-size tiny has no effect: file .*c.yaml sets"):
+        resolve(file=tmp_path / "c.yaml", flags=TINY, environ={})
+
+
+# The last learning rate
+
+
+def test_the_last_learning_rate_follows_the_highest_unless_it_is_set(write):
+    for size, rate in (("tiny", 4e-5), ("small", 2e-5), ("normal", 1.2e-5), ("big", 8e-6)):
+        training = create_default_config(model_size=size).training
+        assert training.last_learning_rate == pytest.approx(rate, rel=1e-12)
+    low = {"training.learning_rate": (1e-5, "--lr")}
+    assert resolve(flags=low, environ={}).config.training.last_learning_rate == pytest.approx(2e-7)
+    with pytest.raises(ConfigError, match="min_learning_rate .1e-05. is above .*learning_rate"):
+        load_config(write("training: {learning_rate: 1e-6, min_learning_rate: 1e-5}"))
+
+
+def test_the_last_rate_of_a_saved_configuration_follows_a_flag(tmp_path):
+    # As the version before has saved it.
+    config = create_default_config(learning_rate=1e-3, min_learning_rate=2e-5)
+    save_config(config, tmp_path / "c.yaml")
+    assert load_config(tmp_path / "c.yaml") == config
+    low = {"training.learning_rate": (1e-5, "--lr")}
+    training = resolve(file=tmp_path / "c.yaml", flags=low, environ={}).config.training
+    assert training.last_learning_rate == pytest.approx(2e-7)
+
+
+# The earlier program
+
+
+@pytest.mark.parametrize("text", ["training: {checkpoint_interval: null}", "checkpoint_interval:"])
+def test_an_old_key_without_a_value_is_ignored(write, caplog, text):
+    assert load_config(write(text)) == XTTSConfig()
+    assert "training.checkpoint_interval is empty and ignored" in caplog.text
+
+
+def test_an_old_key_without_its_section_keeps_its_value(write):
+    assert load_config(write("checkpoint_interval: 700")).training.save_interval == 700
+
+
+def test_a_low_learning_rate_of_the_earlier_program_loads(write):
+    text = "training:\n  learning_rate: 1e-5\n  warmup_steps: 3000\n"
+    assert load_config(write(text)).training.last_learning_rate == pytest.approx(2e-7)
 
 
 def test_a_file_that_cannot_be_written_is_a_clear_error(write):
@@ -174,6 +284,9 @@ def test_merge_keys_and_empty_sections(write):
         ("training:\n  batch_sizes: 3", ["training.batch_sizes", "data.batch_size", "line 2"]),
         ("training:\n  prefetch_buffer_size: 3", ["'data.prefetch_buffer_size'"]),
         ("dta:\n  batch_size: 3", ["'dta'", "'data'", "line 1"]),
+        ("training: {stage2_lr: 1}", ["did you mean 'training.stage2_learning_rate'?"]),
+        ("training: {stage2_lrate: 1}", ["did you mean 'training.stage2_learning_rate'?"]),
+        ("training: {grad_acum: 1}", ["did you mean 'training.gradient_accumulation_steps'?"]),
         ("zzz: 1", ["'zzz'", "myxtts config show"]),
         ("data:\n  batch_size: [", ["line", "not valid YAML"]),
         ("data:\n  a: b: c", ["line 2", "not valid YAML"]),
@@ -206,6 +319,18 @@ def test_a_bad_file_is_an_error_that_names_it_and_the_remedy(write, text, words)
         load_config(path)
     for word in [str(path), *words]:
         assert word in str(error.value)
+
+
+def test_an_unknown_section_is_named_as_one(write):
+    path = write("dat:\n  batch_size: 3")
+    with pytest.raises(ConfigError) as error:
+        load_config(path)
+    assert str(error.value) == f"unknown section 'dat' in {path}, line 1: did you mean 'data'?"
+
+
+def test_a_keyword_s_suggestion_knows_short_words():
+    with pytest.raises(ConfigError, match="did you mean 'training.stage2_learning_rate'"):
+        XTTSConfig(stage2_lr=1e-4)
 
 
 def test_a_missing_or_unreadable_file_is_a_clear_error(tmp_path):
