@@ -30,7 +30,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `myxtts bench` under its older name."""
-    parser = argparse.ArgumentParser(PROGRAM, description=ABOUT, allow_abbrev=False)
+    parser = terminal.Parser(PROGRAM, description=ABOUT)
     add_options(parser)
     terminal.add_verbose(parser)
     return terminal.run(acceptance, parser.parse_args(argv))

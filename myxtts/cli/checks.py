@@ -179,7 +179,7 @@ def make_recordings(folder: Path, count: int = RECORDINGS) -> Path:
 def _program(
     name: str, about: str, argv: Sequence[str] | None, find: Callable[[Path], Iterable[Check]]
 ) -> int:
-    parser = argparse.ArgumentParser(name, description=about, allow_abbrev=False)
+    parser = terminal.Parser(name, description=about)
     terminal.add_verbose(parser)
 
     def run(args: argparse.Namespace) -> int:

@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs; each stores the function to run as `run`."""
     about = "Voice-cloning text-to-speech: from recordings to a voice, with no step left waiting."
-    parser = argparse.ArgumentParser(prog="myxtts", description=about, allow_abbrev=False)
+    parser = terminal.Parser(prog="myxtts", description=about)
     parser.add_argument("--version", action="version", version=f"myxtts {__version__}")
     terminal.add_verbose(parser)
     verbs = parser.add_subparsers(metavar="COMMAND", required=True)

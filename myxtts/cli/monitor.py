@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from myxtts.cli.terminal import add_command, add_verbose
+from myxtts.cli.terminal import Parser, add_command, add_verbose
 from myxtts.cli.terminal import run as run_command
 from myxtts.errors import UserError
 from myxtts.monitoring.gpus import GpuProcess, GpuReader, GpuSample
@@ -32,7 +32,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `gpu_monitor.py`."""
-    parser = argparse.ArgumentParser("gpu_monitor.py", description=ABOUT, allow_abbrev=False)
+    parser = Parser("gpu_monitor.py", description=ABOUT)
     _add_options(parser)
     add_verbose(parser)
     return run_command(run, parser.parse_args(argv))

@@ -38,7 +38,7 @@ class Measurement:
 
 def main(argv: Sequence[str] | None = None) -> int:
     about = __doc__.partition(": ")[2]
-    parser = argparse.ArgumentParser("test_performance.py", description=about, allow_abbrev=False)
+    parser = terminal.Parser("test_performance.py", description=about)
     make = f"make the built-in corpus first, in --test-data-path (default: {TEST_DATA})"
     parser.add_argument("--create-test-data", action="store_true", help=make)
     about = f"the corpus to load (default: {DataConfig.dataset_path})"

@@ -15,7 +15,7 @@ from myxtts.cli.settings import (
     check_corpus,
     resolve_settings,
 )
-from myxtts.cli.terminal import add_command, add_verbose, import_tensorflow
+from myxtts.cli.terminal import Parser, add_command, add_verbose, import_tensorflow
 from myxtts.cli.terminal import run as run_command
 from myxtts.errors import UserError
 
@@ -40,7 +40,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `utilities/gpu_profiler.py`."""
-    parser = argparse.ArgumentParser("gpu_profiler.py", description=ABOUT, allow_abbrev=False)
+    parser = Parser("gpu_profiler.py", description=ABOUT)
     _add_arguments(parser)
     add_verbose(parser)
     return run_command(run, parser.parse_args(argv))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from myxtts.cli.progress import progress
-from myxtts.cli.terminal import add_command, add_verbose, import_tensorflow
+from myxtts.cli.terminal import Parser, add_command, add_verbose, import_tensorflow
 from myxtts.cli.terminal import run as run_command
 from myxtts.errors import UserError
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the arguments of `inference_main.py`."""
-    parser = argparse.ArgumentParser("inference_main.py", description=__doc__, allow_abbrev=False)
+    parser = Parser("inference_main.py", description=__doc__)
     add_arguments(parser)
     add_verbose(parser)
     return parser.parse_args(argv)

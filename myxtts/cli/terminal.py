@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
+import difflib
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from myxtts.errors import UserError
 
@@ -38,6 +39,29 @@ def run(command: Callable[[argparse.Namespace], int | None], args: argparse.Name
         return _fail(f"error: {error} (--verbose shows where)", BAD_INPUT)
 
 
+class Parser(argparse.ArgumentParser):
+    """Answers a wrong command line with what is wrong and where help is, not with all flags."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **options})
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Refuse what is unknown here, in the command that it was meant for."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest(unknown)}")
+        return known, unknown
+
+    def _suggest(self, unknown: list[str]) -> str:
+        flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        close = [difflib.get_close_matches(f, self._option_string_actions, 1) for f in flags]
+        names = [match[0] for match in close if match]
+        return f" (did you mean {', '.join(names)}?)" if names else ""
+
+
 def add_command(
     actions: argparse._SubParsersAction,
     name: str,
@@ -45,7 +69,7 @@ def add_command(
     run: Callable[[argparse.Namespace], int | None],
 ) -> argparse.ArgumentParser:
     """Add a command that calls `run`, and return its parser, to be given its arguments."""
-    parser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+    parser = actions.add_parser(name, help=about, description=about)
     add_verbose(parser, argparse.SUPPRESS)
     parser.set_defaults(run=run)
     return parser

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from myxtts.cli.progress import progress
 from myxtts.cli.settings import add_settings, check_corpus, resolve_settings
-from myxtts.cli.terminal import INTERRUPTED, add_command, add_verbose, import_tensorflow
+from myxtts.cli.terminal import (
+    INTERRUPTED,
+    Parser,
+    add_command,
+    add_verbose,
+    import_tensorflow,
+)
 from myxtts.cli.terminal import run as run_command
 from myxtts.cli.tune import tuned_for_run
 from myxtts.config.config import XTTSConfig
@@ -46,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the arguments of `train_main.py`."""
-    parser = argparse.ArgumentParser("train_main.py", description=__doc__, allow_abbrev=False)
+    parser = Parser("train_main.py", description=__doc__)
     add_arguments(parser)
     add_verbose(parser)
     return parser.parse_args(argv)

@@ -10,7 +10,7 @@ from myxtts.errors import UserError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("trainTestFile.py", description=__doc__, allow_abbrev=False)
+    parser = terminal.Parser("trainTestFile.py", description=__doc__)
     parser.add_argument("--mode", choices=tuple(MODES), required=True, help="what to do")
     about = f"where to write (default: {config.OUTPUT}, in mode test {synthesize.OUTPUT})"
     parser.add_argument("--output", metavar="FILE", help=about)

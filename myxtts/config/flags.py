@@ -159,6 +159,19 @@ FLAGS: tuple[Flag, ...] = (
 )
 
 
+# Settings that count only while a switch is on.
+NEEDED_SWITCHES: dict[str, tuple[str, ...]] = {
+    "model.use_gst": (
+        *("model.gst_num_style_tokens", "model.gst_style_token_dim"),
+        *("model.gst_style_embedding_dim", "model.gst_num_heads"),
+    ),
+    "model.use_pretrained_speaker_encoder": (
+        *("model.speaker_encoder_path", "model.speaker_encoder_type"),
+        "model.freeze_speaker_encoder",
+    ),
+}
+
+
 def add_flags(parser: argparse.ArgumentParser, wanted: Iterable[str] | None = None) -> None:
     """Add flags to a parser: all of them, or those of the wanted fields and flag names."""
     for flag in _select(wanted):
@@ -178,7 +191,14 @@ def add_flags(parser: argparse.ArgumentParser, wanted: Iterable[str] | None = No
 
 def flag_values(args: argparse.Namespace) -> dict[str, FlagValue]:
     """Return what the flags that were given say, by the path of the field they set."""
-    return {path: value for path, value in vars(args).items() if isinstance(value, FlagValue)}
+    given = {path: value for path, value in vars(args).items() if isinstance(value, FlagValue)}
+    for switch, needing in NEEDED_SWITCHES.items():
+        idle = [given[path].name for path in needing if path in given]
+        if idle and switch in given and given[switch].value is False:
+            raise ConfigError(
+                f"{', '.join(idle)} would have no effect with {given[switch].name}: remove either"
+            )
+    return given
 
 
 class _Keep(argparse.Action):
@@ -186,6 +206,11 @@ class _Keep(argparse.Action):
 
     def __call__(self, parser, namespace, values, option_string=None):
         value = self.const if self.nargs == 0 else values
+        before = getattr(namespace, self.dest, None)
+        if before and before.name != option_string and before.value != value:
+            raise argparse.ArgumentError(
+                None, f"{before.name} and {option_string} contradict each other: keep one of them"
+            )
         setattr(namespace, self.dest, FlagValue(value, option_string))
 
 
@@ -212,7 +237,9 @@ def _reader(flag: Flag):
 
 def _help(flag: Flag) -> str:
     default = flag.spec.default
-    if isinstance(default, bool):
+    if flag.kind == "false":
+        default = None  # it is the setting's default, not this flag's
+    elif isinstance(default, bool):
         default = "on" if default else "off"
     shown = "" if default in (None, "") else f" (default: {default})"
     return f"{flag.help or flag.spec.metadata['help']}{shown}".replace("%", "%%")

@@ -75,6 +75,30 @@ def test_wrong_settings_are_named(myxtts, tmp_path, argv, complaint):
     assert complaint in err
 
 
+def test_a_wrong_argument_is_answered_in_two_lines(myxtts):
+    code, _, err = myxtts("train", "--modelsize", "tiny")
+    assert code == 2
+    assert err == (
+        "myxtts train: error: unrecognized arguments: --modelsize tiny "
+        "(did you mean --model-size?)\nsee myxtts train --help\n"
+    )
+    code, _, err = myxtts("config", "show", "--batch-size", "0")
+    assert code == 2
+    assert err == (
+        "myxtts config show: error: argument --batch-size: data.batch_size must be at least 1, "
+        "got 0\nsee myxtts config show --help\n"
+    )
+
+
+def test_a_model_size_over_a_created_file_is_told_truthfully(myxtts):
+    assert myxtts("config", "create")[0] == 0
+    flags = ("--config", "config.yaml", "--model-size", "tiny")
+    code, out, err = myxtts("config", "show", "--explain", *flags)
+    assert (code, err) == (0, "")
+    assert rows(out)["model.decoder_dim"] == ("192", "preset tiny")
+    assert rows(out)["model.model_size"] == ("tiny", "flag --model-size")
+
+
 def test_the_old_program_creates_a_config(capsys, tmp_path):
     argv = "--mode create-config --output gpu_optimized.yaml --preprocessing-mode precompute"
     assert train_test_file.main([*argv.split(), "--batch-size", "48", "--epochs", "1000"]) == 0

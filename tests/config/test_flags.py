@@ -42,12 +42,48 @@ def test_a_flag_under_each_of_its_names_says_which_was_typed(name):
 
 
 @pytest.mark.parametrize("name", ["--no-prefetch-to-gpu", "--disable-gpu-prefetch"])
-def test_switches_turn_on_and_off_and_the_last_one_counts(name):
+def test_switches_turn_on_and_off(name):
     assert parse(name) == {"data.prefetch_to_gpu": (False, name)}
-    assert parse("--prefetch-to-gpu", name)["data.prefetch_to_gpu"].value is False
-    assert parse(name, "--prefetch-to-gpu")["data.prefetch_to_gpu"].value is True
+    assert parse("--prefetch-to-gpu")["data.prefetch_to_gpu"].value is True
     assert parse("--trim-silence")["data.trim_silence"].value is True
     assert parse("--disable-tf-native-loading")["data.use_tf_native_loading"].value is False
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("--use-pretrained-speaker-encoder",), ("--disable-pretrained-speaker-encoder",)),
+        (("--disable-gpu-prefetch",), ("--prefetch-to-gpu",)),
+        (("--data", "a"), ("--train-data", "b")),
+    ],
+)
+def test_flags_that_contradict_each_other_are_an_error_that_names_both(capsys, first, second):
+    for words in ((*first, *second), (*second, *first)):
+        with pytest.raises(SystemExit):
+            parse(*words)
+        message = capsys.readouterr().err
+        assert first[0] in message and second[0] in message and "contradict" in message
+
+
+def test_a_flag_given_twice_counts_as_the_last_and_two_names_may_agree():
+    assert parse("--batch-size", "8", "--batch-size", "16")["data.batch_size"].value == 16
+    assert parse("--data", "a", "--train-data", "a")["data.dataset_path"].value == "a"
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("--disable-gst --gst-num-heads 2", ["--disable-gst", "--gst-num-heads"]),
+        (
+            "--disable-pretrained-speaker-encoder --speaker-encoder-path x.pt",
+            ["--disable-pretrained-speaker-encoder", "--speaker-encoder-path"],
+        ),
+    ],
+)
+def test_a_flag_that_another_one_makes_useless_is_an_error(words, names):
+    with pytest.raises(ConfigError, match="would have no effect") as error:
+        parse(*words.split())
+    assert all(name in str(error.value) for name in names)
 
 
 def test_values_have_their_field_s_type():
@@ -98,6 +134,19 @@ def test_help_shows_each_default_from_its_field():
     assert "(default: ./data/ljspeech)" in text
     assert "move batches to the GPU ahead of their step (default: on)" in text
     assert "data." not in text
+
+
+def test_help_does_not_call_a_flag_on_that_switches_off():
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    helps = {action.option_strings[0]: action.help for action in parser._actions}
+    assert helps["--enable-gst"].endswith("(default: on)")
+    assert helps["--trim-silence"].endswith("(default: off)")
+    assert not [
+        flag.names[0]
+        for flag in FLAGS
+        if flag.kind == "false" and "default" in helps[flag.names[0]]
+    ]
 
 
 def test_flags_of_a_subcommand_join_those_before_it():
