@@ -123,6 +123,7 @@ class _Running:
             "seconds": round(time.monotonic() - self.began, 3),
             "cpu": round(usage.ru_utime + usage.ru_stime, 3),
             "megabytes": round(peak, 1),
+            "counts": outcome.counts or {outcome.result: 1},
         }
         if outcome.result not in BAD:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -132,7 +133,9 @@ class _Running:
         work = self.folder / "work"
         work.mkdir()
         outcome = self.case.run(work)
-        self.answer.write_text(json.dumps([outcome.result, outcome.detail]), encoding="utf-8")
+        self.answer.write_text(
+            json.dumps([outcome.result, outcome.detail, outcome.counts]), encoding="utf-8"
+        )
         return 0
 
     def _judge(self, code: int, is_late: bool, peak: float) -> Outcome:
@@ -146,7 +149,7 @@ class _Running:
         if outcome.result not in (*GOOD, *BAD):
             raise ValueError(f"{self.case.name} ended with {outcome.result!r}")
         if outcome.result in BAD:
-            return Outcome(outcome.result, f"{outcome.detail}; {where}")
+            return Outcome(outcome.result, f"{outcome.detail}; {where}", outcome.counts)
         if peak > self.case.megabytes:
             return Outcome(UNBOUNDED, f"{peak:.0f} MB of memory; {where}")
         return outcome
@@ -173,14 +176,21 @@ def print_table(results: list[dict], arguments: argparse.Namespace) -> int:
     print(f"{'attack':58} {'cases':>6} {'bad':>4}  how they ended")
     for part, kind in kinds:
         own = [line for line in results if (line["part"], line["kind"]) == (part, kind)]
-        counts = {r: sum(line["result"] == r for line in own) for r in (*GOOD, *BAD)}
+        counts = count_results(own)
         bad = sum(counts[result] for result in BAD)
         ended = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
-        print(f"{part.partition('-')[0] + ': ' + kind:58} {len(own):6} {bad:4}  {ended}")
-    bad = sum(line["result"] in BAD for line in results)
+        total = sum(counts.values())
+        print(f"{part.partition('-')[0] + ': ' + kind:58} {total:6} {bad:4}  {ended}")
+    counts = count_results(results)
+    bad, total = sum(counts[result] for result in BAD), sum(counts.values())
     hours = sum(line["seconds"] for line in results) / 3600
-    print(f"{len(results)} cases, {bad} bad; {hours:.2f} hours of cases, {AT_ONCE} at a time")
+    print(f"{total} cases, {bad} bad; {hours:.2f} hours of cases, {AT_ONCE} at a time")
     return 1 if bad or not results else 0
+
+
+def count_results(lines: list[dict]) -> dict[str, int]:
+    """How many attacks ended how; a case of many inputs counts each of them."""
+    return {r: sum(line["counts"].get(r, 0) for line in lines) for r in (*GOOD, *BAD)}
 
 
 def _parse() -> argparse.Namespace:

@@ -27,6 +27,7 @@ class Outcome:
 
     result: str
     detail: str = ""
+    counts: dict[str, int] | None = None  # of a case that tried many inputs: how many ended how
 
 
 @dataclass(frozen=True)
