@@ -15,7 +15,7 @@ from benchmarks.drills.inputs.mutate import mutated
 from benchmarks.drills.judging import Bad, Bounds, Input
 
 KIND = "recordings"
-COUNT, PER_CASE = 2400, 60
+COUNT, PER_CASE = 2200, 55
 # An hour of silence is a few kilobytes of FLAC: decoding is bounded by size, not by promises.
 BOUNDS = Bounds(cpu_seconds=2.0, cpu_per_byte=20e-6, megabytes=300.0, memory_per_byte=100.0)
 

@@ -10,7 +10,7 @@ from benchmarks.drills.inputs.mutate import mutated
 from benchmarks.drills.judging import Bounds, Input
 
 KIND = "metadata of corpora"
-COUNT, PER_CASE = 3200, 40
+COUNT, PER_CASE = 2600, 40
 # Every corpus has the same few recordings, which `data check` reads as well.
 BOUNDS = Bounds(cpu_seconds=1.5, cpu_per_byte=5e-6, megabytes=200.0, memory_per_byte=60.0)
 

@@ -9,7 +9,7 @@ from benchmarks.drills.inputs.mutate import mutated
 from benchmarks.drills.judging import Bounds, Input
 
 KIND = "settings files"
-COUNT, PER_CASE = 2200, 55
+COUNT, PER_CASE = 1800, 45
 BOUNDS = Bounds(cpu_seconds=1.5, cpu_per_byte=100e-6, megabytes=150.0, memory_per_byte=2000.0)
 
 _NUMBERS = (0, -1, 1, 2, 3, 10**6, 10**9, 2**31, 2**63, 10**18, 10**400, "1e400", 1e-320, 0.5)

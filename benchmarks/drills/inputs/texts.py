@@ -12,7 +12,7 @@ from benchmarks.drills.cases import UNBOUNDED
 from benchmarks.drills.judging import Bad, Bounds, Input
 
 KIND = "texts"
-COUNT, PER_CASE = 2600, 65
+COUNT, PER_CASE = 2400, 60
 # The whole text, cut and encoded.
 BOUNDS = Bounds(cpu_seconds=1.0, cpu_per_byte=10e-6, megabytes=200.0, memory_per_byte=100.0)
 # The first sentence of a book does not wait for the last.

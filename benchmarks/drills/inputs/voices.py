@@ -14,7 +14,7 @@ from benchmarks.drills.inputs.mutate import mutated
 from benchmarks.drills.judging import Bad, Bounds, Input
 
 KIND = "voices and vocoders"
-COUNT, PER_CASE = 360, 12
+COUNT, PER_CASE = 300, 12
 # Building and tracing the smallest model takes some seconds.
 BOUNDS = Bounds(cpu_seconds=15.0, megabytes=600.0, patience=4.0)
 

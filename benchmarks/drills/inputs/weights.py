@@ -15,7 +15,7 @@ from benchmarks.drills.inputs.mutate import mutated
 from benchmarks.drills.judging import Bounds, Input
 
 KIND = "weights"
-COUNT, PER_CASE = 2200, 55
+COUNT, PER_CASE = 2600, 65
 BOUNDS = Bounds(cpu_seconds=1.5, cpu_per_byte=10e-6, megabytes=200.0, memory_per_byte=200.0)
 
 _HUGE = (-1, 0, 2**31, 2**40, 2**62, 2**63 - 1)
