@@ -48,6 +48,14 @@ def save(folder, model=None, **given):
     return save_voice(folder, model, CONFIG, TOKENIZER, SPEAKERS, LANGUAGES, VECTORS, **given)
 
 
+def seal(folder, **changed):
+    """Write the card anew, with the checksums of what the files hold now."""
+    card = {**json.loads((folder / "voice.json").read_text()), **changed}
+    del card["check"]
+    card["files"] = {name: files.describe(folder / name) for name in card["files"]}
+    (folder / "voice.json").write_text(json.dumps(files.sealed(card)))
+
+
 def load(path):
     return load_voice(path, build=build_small)
 
@@ -190,7 +198,9 @@ def test_where_there_is_no_voice_it_says_what_it_looked_for(tmp_path):
         assert str(tmp_path / name) in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "speakers.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "speakers.safetensors", "tokenizer.json", "config.yaml"]
+)
 def test_a_flipped_byte_is_noticed(tmp_path, name):
     file = save(tmp_path / "voice") / name
     content = bytearray(file.read_bytes())
@@ -215,7 +225,7 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("{", "not JSON"),
         ("[]", "no JSON object"),
         ('{"name": "of another program"}', "does not describe a voice"),
-        ('{"format": 2, "myxtts": "9.0"}', "format 2, made by myxtts 9.0, .*install a later one"),
+        ('{"format": 3, "myxtts": "9.0"}', "format 3, made by myxtts 9.0, .*install a later one"),
     ],
 )
 def test_a_foreign_or_future_card_is_refused(tmp_path, content, reason):
@@ -228,17 +238,19 @@ def test_weights_of_another_model_are_refused(tmp_path):
     folder = save(tmp_path / "voice")
     text = (folder / "config.yaml").read_text()
     (folder / "config.yaml").write_text(text.replace("n_mels: 6", "n_mels: 7"))
+    seal(folder)
     with pytest.raises(CheckpointError, match="mel/kernel .saved as .*4, 6., here .*4, 7."):
         load(folder)
-    card = json.loads((folder / "voice.json").read_text())
-    (folder / "voice.json").write_text(json.dumps({**card, "speakers": ["ann"]}))
+    seal(folder, speakers=["ann"])
     with pytest.raises(CheckpointError, match=r"\[3, 4\] instead of \[1, 4\]"):
         load(folder)
 
 
 def test_a_broken_config_is_an_error_that_names_it(tmp_path):
-    (save(tmp_path / "voice") / "config.yaml").write_text("model: {")
-    with pytest.raises(UserError, match="config.yaml"):
+    folder = save(tmp_path / "voice")
+    (folder / "config.yaml").write_text("model: {")
+    seal(folder)
+    with pytest.raises(UserError, match="config.yaml.*not valid YAML"):
         load(tmp_path)
 
 

@@ -15,21 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file
 
+from myxtts.checkpoints.tensors import TYPES, not_finite, parse_tensors
+from myxtts.config.documents import (
+    MOST_JSON_BYTES,
+    DocumentError,
+    parse_json,
+    read_document,
+    shown,
+)
 from myxtts.data.disk import FULL, sync
 from myxtts.errors import UserError
 
-# What safetensors calls the types that weights, counters and seeds have.
-_TYPES = {
-    "<f8": "F64",
-    "<f4": "F32",
-    "<f2": "F16",
-    "<i8": "I64",
-    "<i4": "I32",
-    "<u4": "U32",
-    "|b1": "BOOL",
-}
+_SEAL = "check"
 
 
 class CheckpointError(UserError):
@@ -100,10 +98,21 @@ def write_tensors(path: Path, arrays: Mapping[str, Any]) -> None:
             file.write(value.data)
 
 
-def read_tensors(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Read safetensors after comparing the file with what `describe` said of it."""
-    check_file(path, record)
-    return load_file(path)
+def read_tensors(
+    path: Path, record: Mapping[str, Any], *, finite: bool = False
+) -> dict[str, np.ndarray]:
+    """Read safetensors after comparing the file with what `describe` said of it.
+
+    With `finite`, NaN and infinite values are refused by name.
+    """
+    try:
+        arrays = parse_tensors(_read_checked(path, record))
+    except DocumentError as error:
+        raise DamagedError(f"{path} is damaged: {error}") from error
+    if finite and (names := not_finite(arrays)):
+        some = ", ".join(map(shown, names[:3])) + (" and others" if len(names) > 3 else "")
+        raise DamagedError(f"{path} holds values that are no finite numbers, in {some}")
+    return arrays
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -115,14 +124,35 @@ def describe(path: Path) -> dict[str, Any]:
 
 def check_file(path: Path, record: Mapping[str, Any]) -> None:
     """Raise DamagedError unless the file is what `describe` said of it."""
-    try:
-        size = path.stat().st_size
-        if size != record["size"]:
-            raise DamagedError(f"{path} has {size} bytes instead of {record['size']}")
-        if describe(path)["sha256"] != record["sha256"]:
-            raise DamagedError(f"{path} is damaged: its sha256 is not the one that was recorded")
-    except OSError as error:
-        raise DamagedError(f"cannot read {path}: {error.strerror}") from error
+    with _compared(path, record):
+        _compare(path, describe(path)["sha256"], record)
+
+
+def is_description(record: Any) -> bool:
+    """Whether this can be what `describe` says of a file."""
+    return (
+        isinstance(record, dict)
+        and type(record.get("size")) is int
+        and isinstance(record.get("sha256"), str)
+    )
+
+
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with the sha256 of its own content, so that no change of it goes unnoticed."""
+    return {**record, _SEAL: _digest(record)}
+
+
+def unsealed(path: Path, record: Mapping[str, Any], *, required: bool) -> dict[str, Any]:
+    """The record that a file was read as, without its seal.
+
+    Raises DamagedError where the seal is not that of the content, or is missing though required.
+    """
+    content = {name: value for name, value in record.items() if name != _SEAL}
+    if _SEAL not in record and required:
+        raise DamagedError(f"{path} is damaged: its checksum is missing")
+    if _SEAL in record and record[_SEAL] != _digest(content):
+        raise DamagedError(f"{path} is damaged: its content is not what its checksum was made of")
+    return content
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
@@ -145,11 +175,11 @@ def write_json_atomically(path: Path, record: Mapping[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; what is none is damaged."""
     try:
-        record = json.loads(path.read_bytes())
+        record = parse_json(read_document(path, MOST_JSON_BYTES))
     except OSError as error:
         raise DamagedError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise DamagedError(f"{path} is damaged: it is not JSON ({error})") from error
+    except DocumentError as error:
+        raise DamagedError(f"{path} is damaged: {error}") from error
     if not isinstance(record, dict):
         raise DamagedError(f"{path} is damaged: it holds no JSON object")
     return record
@@ -183,10 +213,45 @@ def _put_in_place(draft: Path, target: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def _compared(path: Path, record: Mapping[str, Any]) -> Iterator[None]:
+    """Compare what a file is and how large, before it is read; a disk's refusal is explained."""
+    try:
+        if not path.is_file():
+            what = "is no regular file" if path.exists() else "is missing"
+            raise DamagedError(f"cannot read {path}: it {what}")
+        size = path.stat().st_size
+        if size != record["size"]:
+            raise DamagedError(f"{path} has {size} bytes instead of {record['size']}")
+        yield
+    except OSError as error:
+        raise DamagedError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _compare(path: Path, sha256: str, record: Mapping[str, Any]) -> None:
+    if sha256 != record["sha256"]:
+        raise DamagedError(f"{path} is damaged: its sha256 is not the one that was recorded")
+
+
+def _read_checked(path: Path, record: Mapping[str, Any]) -> bytearray:
+    """The bytes of a file, which are read once and are those that `describe` spoke of."""
+    with _compared(path, record):
+        content = bytearray(record["size"])
+        with open(path, "rb") as file:
+            if file.readinto(content) != len(content) or file.read(1):
+                raise DamagedError(f"{path} changes while it is read")
+        _compare(path, hashlib.sha256(content).hexdigest(), record)
+    return content
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
 def _type(name: str, value: np.ndarray) -> str:
-    if value.dtype.str not in _TYPES:
+    if value.dtype.str not in TYPES:
         raise CheckpointError(
             f"{name} is of type {value.dtype}, which is not saved: weights are kept as float32, "
             "whatever the precision of the computation"
         )
-    return _TYPES[value.dtype.str]
+    return TYPES[value.dtype.str]

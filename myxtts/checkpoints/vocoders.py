@@ -1,32 +1,43 @@
 """A vocoder: a folder with its weights and settings, or a published checkpoint.
 
 The folder has model.safetensors (weights by their layers' names) and vocoder.json, which tells the
-kind, the settings and the mels that it was made for.
+kind, the settings and the mels that it was made for; both are known by their checksums.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import myxtts
 from myxtts.checkpoints.files import (
     CheckpointError,
     DamagedError,
     describe,
+    is_description,
     new_folder,
     present,
     read_json,
     read_tensors,
+    sealed,
+    unsealed,
     write_json,
     write_tensors,
 )
 from myxtts.checkpoints.variables import assign, misfit, weights_of
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.config.config import ConfigError, audio_spec_of
 from myxtts.weights import PUBLIC, default_folder
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_SEALED_SINCE = 2  # before, the card had no checksum
 UNIVERSAL = "hifigan_universal"
+# What settings may ask for beyond the file, where only a rough count is compared.
+_SPARE_WEIGHTS, _SPARE_LAYERS = 1 << 22, 64
+_REMEDY = "copy the folder again, or name another vocoder"
 _CARD, _MODEL, _INSIDE_RUN = "vocoder.json", "model.safetensors", ("vocoder", "stage2/vocoder")
 
 
@@ -51,6 +62,17 @@ class TrainedVocoder:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class VocoderFiles:
+    """What the files of a vocoder hold, checked as far as that goes without building the model."""
+
+    folder: Path
+    kind: str
+    settings: dict[str, Any]
+    spec: AudioSpec
+    arrays: dict[str, np.ndarray]
+
+
 def save_vocoder(folder: str | Path, kind: str, model, spec: AudioSpec) -> Path:
     """Write a vocoder, in place of one that may be there."""
     from myxtts.models.vocoders import settings_of
@@ -68,7 +90,7 @@ def save_vocoder(folder: str | Path, kind: str, model, spec: AudioSpec) -> Path:
             "spec": asdict(spec),
             "files": {_MODEL: describe(draft / _MODEL)},
         }
-        write_json(draft / _CARD, card)
+        write_json(draft / _CARD, sealed(card))
     return folder
 
 
@@ -84,21 +106,23 @@ def load_vocoder(path: str | Path) -> TrainedVocoder:
             f"there is no vocoder in {path} (looked in {looked}): name a vocoder's folder, the "
             "run that made it, or a checkpoint of HiFi-GAN"
         )
-    card = read_json(folder / _CARD)
-    if not _is_card(card):
-        raise _foreign_card(folder)
-    from myxtts.models.vocoders import vocoder_of
+    files = read_vocoder(folder)
+    with _remedied():
+        model = _build(files)
+        variables = weights_of(model)
+        if problem := misfit(variables, files.arrays):
+            raise DamagedError(f"{folder / _MODEL} does not fit its settings: {problem}")
+    assign(variables, files.arrays)
+    return TrainedVocoder(folder, files.kind, model, files.spec)
 
-    arrays = read_tensors(folder / _MODEL, card["files"][_MODEL])
-    try:
-        spec, model = AudioSpec(**card["spec"]), vocoder_of(card["kind"], card["settings"])
-    except (TypeError, ValueError) as error:  # settings of another name, or of another kind
-        raise _foreign_card(folder) from error
-    variables = weights_of(model)
-    if problem := misfit(variables, arrays):
-        raise DamagedError(f"{folder / _MODEL} does not fit its settings: {problem}")
-    assign(variables, arrays)
-    return TrainedVocoder(folder, card["kind"], model, spec)
+
+def read_vocoder(folder: Path) -> VocoderFiles:
+    """Read the files of a vocoder, each compared with its checksum and with the other."""
+    with _remedied():
+        card = _read_card(folder)
+        arrays = read_tensors(folder / _MODEL, card["files"][_MODEL], finite=True)
+        spec = _check_card(card, arrays, folder)
+    return VocoderFiles(folder, card["kind"], card["settings"], spec, arrays)
 
 
 def find_vocoder(path: Path) -> Path | None:
@@ -133,24 +157,72 @@ def _load_published(path: Path) -> TrainedVocoder:
     return TrainedVocoder(path, "hifigan", load_hifigan(path), AudioSpec())
 
 
+def _read_card(folder: Path) -> dict[str, Any]:
+    """Read vocoder.json; its own fields are there afterwards."""
+    record = read_json(folder / _CARD)
+    version = record.get("format")
+    is_known = type(version) is int and _SEALED_SINCE <= version <= FORMAT_VERSION
+    card = unsealed(folder / _CARD, record, required=is_known)
+    if not _is_card(card):
+        raise CheckpointError(
+            f"{folder / _CARD} does not describe a vocoder of this myxtts: {_REMEDY}"
+        )
+    return card
+
+
 def _is_card(card: Mapping[str, Any]) -> bool:
-    files = card.get("files")
+    version, files = card.get("format"), card.get("files")
     return (
-        card.get("format") == FORMAT_VERSION
+        type(version) is int
+        and 1 <= version <= FORMAT_VERSION
         and card.get("kind") in ("istft", "hifigan")
         and isinstance(card.get("settings"), dict)
         and isinstance(card.get("spec"), dict)
         and isinstance(files, dict)
-        and isinstance(files.get(_MODEL), dict)
-        and {"size", "sha256"} <= files[_MODEL].keys()
+        and is_description(files.get(_MODEL))
     )
 
 
-def _foreign_card(folder: Path) -> CheckpointError:
-    return CheckpointError(
-        f"{folder / _CARD} does not describe a vocoder of this myxtts: copy the folder again, or "
-        "name another one"
-    )
+def _check_card(
+    card: Mapping[str, Any], arrays: Mapping[str, np.ndarray], folder: Path
+) -> AudioSpec:
+    """The mels of a card whose settings fit them, and can be those of the arrays."""
+    from myxtts.models.vocoder_settings import check_settings
+
+    try:
+        spec = audio_spec_of(card["spec"])
+        size = check_settings(card["kind"], card["settings"], spec)
+    except ConfigError as error:
+        raise _impossible(folder, error) from error
+    stored = sum(array.size for array in arrays.values())
+    if size.weights > 2 * stored + _SPARE_WEIGHTS or size.layers > len(arrays) + _SPARE_LAYERS:
+        raise DamagedError(
+            f"{folder / _MODEL} does not fit its settings: these are of about {size.weights:,} "
+            f"weights in {size.layers:,} layers, and the file has {stored:,} in {len(arrays):,} "
+            "tensors"
+        )
+    return spec
+
+
+def _build(files: VocoderFiles):
+    from myxtts.models.vocoders import vocoder_of
+
+    try:
+        return vocoder_of(files.kind, files.settings)
+    except ValueError as error:  # of relations that only the model knows
+        raise _impossible(files.folder, error) from error
+
+
+def _impossible(folder: Path, error: Exception) -> DamagedError:
+    return DamagedError(f"{folder / _CARD} has settings that cannot be: {error}")
+
+
+@contextlib.contextmanager
+def _remedied() -> Iterator[None]:
+    try:
+        yield
+    except DamagedError as error:
+        raise DamagedError(f"{error}: {_REMEDY}") from error
 
 
 def _is_foreign(folder: Path) -> bool:

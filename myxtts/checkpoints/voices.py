@@ -2,10 +2,11 @@
 
 It has config.yaml, tokenizer.json, model.safetensors (weights by their layers' names),
 speakers.safetensors (a vector for each known speaker) and voice.json, which names the speakers and
-languages in the order of their numbers and knows the other files by their checksums.
+languages in the order of their numbers and knows all files, itself included, by their checksums.
 """
 
 import contextlib
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,23 +20,31 @@ from myxtts.checkpoints.files import (
     DamagedError,
     check_file,
     describe,
+    is_description,
     new_folder,
     present,
     read_json,
     read_tensors,
+    sealed,
+    unsealed,
     write_json,
     write_tensors,
 )
 from myxtts.checkpoints.variables import assign, misfit, weights_of
 from myxtts.config.config import XTTSConfig
+from myxtts.config.documents import shown
 from myxtts.config.io import load_config, save_config
+from myxtts.config.sizes import num_layers, num_weights
 from myxtts.text.tokenizer import Tokenizer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_SEALED_SINCE = 2  # before, neither the card nor the settings had a checksum
 _CARD, _CONFIG, _TOKENIZER = "voice.json", "config.yaml", "tokenizer.json"
 _MODEL, _SPEAKERS = "model.safetensors", "speakers.safetensors"
-_CHECKED = (_TOKENIZER, _MODEL, _SPEAKERS)
+_FILES = (_CONFIG, _TOKENIZER, _MODEL, _SPEAKERS)
 _INSIDE_RUN = "voice"
+# What a model of a few layers may have beyond its file, where only a rough count is compared.
+_SPARE_WEIGHTS, _SPARE_LAYERS = 1 << 24, 64
 _REMEDY = "copy the voice anew, or let training write it again"
 
 
@@ -81,10 +90,23 @@ def save_voice(
             "myxtts": myxtts.__version__,
             "speakers": list(speakers),
             "languages": list(languages),
-            "files": {name: describe(draft / name) for name in _CHECKED},
+            "files": {name: describe(draft / name) for name in _FILES},
         }
-        write_json(draft / _CARD, card)
+        write_json(draft / _CARD, sealed(card))
     return folder
+
+
+@dataclass(frozen=True, eq=False)
+class VoiceFiles:
+    """What the files of a voice hold, checked as far as that goes without building the model."""
+
+    folder: Path
+    config: XTTSConfig
+    tokenizer: Tokenizer
+    speakers: tuple[str, ...]
+    languages: tuple[str, ...]
+    voices: np.ndarray
+    arrays: dict[str, np.ndarray]
 
 
 def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
@@ -92,21 +114,43 @@ def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
 
     `build` makes the model from its settings, as `build_xtts` does.
     """
+    files = read_voice(path)
+    model = _build(build or _builder(), files)
+    _fill(model, files)
+    return Voice(
+        files.folder,
+        files.config,
+        files.tokenizer,
+        model,
+        files.speakers,
+        files.languages,
+        files.voices,
+    )
+
+
+def read_voice(path: str | Path) -> VoiceFiles:
+    """Read the files of a voice, each compared with its checksum and with the others."""
     folder = _find(Path(path).absolute())
     card = _read_card(folder)
-    config = load_config(folder / _CONFIG)
-    speakers, languages = tuple(card["speakers"]), tuple(card["languages"])
     with _remedied():
-        check_file(folder / _TOKENIZER, card["files"][_TOKENIZER])
-        vectors = read_tensors(folder / _SPEAKERS, card["files"][_SPEAKERS])
-        arrays = read_tensors(folder / _MODEL, card["files"][_MODEL])
-    tokenizer = Tokenizer.load(folder / _TOKENIZER)
-    voices = vectors.get("voices", np.empty(0))
-    if problem := _vector_problem(voices, speakers, config):
+        for name in (_CONFIG, _TOKENIZER):
+            if is_description(card["files"].get(name)):
+                check_file(folder / name, card["files"][name])
+        vectors = read_tensors(folder / _SPEAKERS, card["files"][_SPEAKERS], finite=True)
+        arrays = read_tensors(folder / _MODEL, card["files"][_MODEL], finite=True)
+    files = VoiceFiles(
+        folder,
+        load_config(folder / _CONFIG),
+        Tokenizer.load(folder / _TOKENIZER),
+        tuple(card["speakers"]),
+        tuple(card["languages"]),
+        np.asarray(vectors.get("voices", np.empty(0)), np.float32),
+        arrays,
+    )
+    if problem := _vector_problem(files.voices, files.speakers, files.config):
         raise CheckpointError(f"{folder / _SPEAKERS} does not fit the voice: {problem}; {_REMEDY}")
-    model = _build(build or _builder(), config, tokenizer, len(languages), len(speakers))
-    _fill(model, arrays, folder)
-    return Voice(folder, config, tokenizer, model, speakers, languages, voices)
+    _check_size(files)
+    return files
 
 
 def read_languages(path: str | Path) -> tuple[str, ...]:
@@ -152,35 +196,63 @@ def _find(path: Path) -> Path:
 def _read_card(folder: Path) -> dict[str, Any]:
     """Read voice.json; its own fields and the files that it speaks of are there afterwards."""
     with _remedied():
-        card = read_json(folder / _CARD)
-    version = card.get("format")
+        record = read_json(folder / _CARD)
+        version = record.get("format")
+        is_known = type(version) is int and _SEALED_SINCE <= version <= FORMAT_VERSION
+        card = unsealed(folder / _CARD, record, required=is_known)
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise CheckpointError(
-            f"{folder} is a voice of format {version}, made by myxtts {card.get('myxtts', '?')}, "
-            f"and this is myxtts {myxtts.__version__}, which reads up to format {FORMAT_VERSION}: "
-            "install a later one"
+            f"{folder} is a voice of format {shown(version)}, made by myxtts "
+            f"{card.get('myxtts', '?')!s:.40}, and this is myxtts {myxtts.__version__}, which "
+            f"reads up to format {FORMAT_VERSION}: install a later one"
         )
     if not _is_card(card):
         raise CheckpointError(f"{folder / _CARD} does not describe a voice of myxtts: {_REMEDY}")
-    missing = [name for name in (_CONFIG, *_CHECKED) if not (folder / name).is_file()]
+    missing = [name for name in _FILES if not (folder / name).is_file()]
     if missing:
         raise DamagedError(f"the voice {folder} lacks {', '.join(missing)}: {_REMEDY}")
     return card
 
 
 def _is_card(card: Mapping[str, Any]) -> bool:
-    files = card.get("files")
-    return (
-        isinstance(card.get("format"), int)
-        and all(_are_names(card.get(key)) for key in ("speakers", "languages"))
-        and isinstance(files, dict)
-        and all(isinstance(files.get(name), dict) for name in _CHECKED)
-        and all({"size", "sha256"} <= files[name].keys() for name in _CHECKED)
+    version, files = card.get("format"), card.get("files")
+    if type(version) is not int or version < 1 or not isinstance(files, dict):
+        return False
+    described = _FILES if version >= _SEALED_SINCE else [n for n in _FILES if n != _CONFIG]
+    return all(_are_names(card.get(key)) for key in ("speakers", "languages")) and all(
+        is_description(files.get(name)) for name in described
     )
 
 
 def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and value != [] and all(isinstance(item, str) for item in value)
+    return isinstance(value, list) and value != [] and all(map(_is_name, value))
+
+
+def _is_name(value: Any) -> bool:
+    """Whether it is text that can be written, and that steers no terminal."""
+    return isinstance(value, str) and not any(
+        unicodedata.category(character) in ("Cc", "Cs") for character in value
+    )
+
+
+def _check_size(files: VoiceFiles) -> None:
+    """Refuse settings of a model that the file cannot hold, before it takes memory and time."""
+    model = files.config.model
+    stored = sum(array.size for array in files.arrays.values())
+    weights = num_weights(model, files.tokenizer.vocab_size, len(files.languages))
+    layers = num_layers(model)
+    if weights > 2 * stored + _SPARE_WEIGHTS:
+        what = f"about {weights:,} weights, and the file has {stored:,}"
+    elif layers > len(files.arrays) + _SPARE_LAYERS:
+        what = f"{layers:,} layers, and the file has {len(files.arrays):,} tensors"
+    else:
+        return
+    raise CheckpointError(f"{_misfit_of(files)}: that has {what}; {_REMEDY}")
+
+
+def _misfit_of(files: VoiceFiles) -> str:
+    settings = files.folder / _CONFIG
+    return f"{files.folder / _MODEL} does not fit the model that {settings} describes"
 
 
 def _builder() -> Callable:
@@ -189,7 +261,7 @@ def _builder() -> Callable:
     return build_xtts
 
 
-def _build(build: Callable, config: XTTSConfig, tokenizer, num_languages: int, num_speakers: int):
+def _build(build: Callable, files: VoiceFiles):
     import keras
 
     # Layers take the policy that is in force when they are made, and a voice speaks in float32
@@ -198,20 +270,21 @@ def _build(build: Callable, config: XTTSConfig, tokenizer, num_languages: int, n
     keras.config.set_dtype_policy("float32")
     try:
         return build(
-            config.model, config.data.audio_spec, tokenizer.vocab_size, num_languages, num_speakers
+            files.config.model,
+            files.config.data.audio_spec,
+            files.tokenizer.vocab_size,
+            len(files.languages),
+            len(files.speakers),
         )
     finally:
         keras.config.set_dtype_policy(policy)
 
 
-def _fill(model, arrays: Mapping[str, np.ndarray], folder: Path) -> None:
+def _fill(model, files: VoiceFiles) -> None:
     variables = weights_of(model)
-    if problem := misfit(variables, arrays):
-        raise CheckpointError(
-            f"{folder / _MODEL} does not fit the model that {folder / _CONFIG} describes: "
-            f"{problem}; {_REMEDY}"
-        )
-    assign(variables, arrays)
+    if problem := misfit(variables, files.arrays):
+        raise CheckpointError(f"{_misfit_of(files)}: {problem}; {_REMEDY}")
+    assign(variables, files.arrays)
 
 
 @contextlib.contextmanager

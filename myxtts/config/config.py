@@ -1,11 +1,13 @@
 """Every setting, with its one default, its meaning and its limits, in three checked sections."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import Field, dataclass
 from typing import Any
 
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.config.fields import ConfigError, Section, option, section, unknown_setting
+from myxtts.config.sizes import check_size
 
 __all__ = [
     "ALIASES",
@@ -17,11 +19,14 @@ __all__ = [
     "ModelConfig",
     "TrainingConfig",
     "XTTSConfig",
+    "audio_spec_of",
 ]
 
 _SPEC = AudioSpec()
 _XLA = "training.enable_xla_compilation"
 LAST_RATE_SHARE = 0.02
+# Far above any real use: a file with more than that is broken, or means to exhaust the machine.
+_WIDEST, _DEEPEST = 8192, 128
 
 
 @section("data", data_path="dataset_path", enhanced_gpu_prefetch="prefetch_to_gpu")
@@ -55,11 +60,13 @@ class DataConfig(Section):
     )
 
     # Features
-    sample_rate: int = option(_SPEC.sample_rate, "samples per second of the features", low=1)
-    n_fft: int = option(_SPEC.n_fft, "samples per Fourier transform", low=2)
-    hop_length: int = option(_SPEC.hop_length, "samples between two frames", low=1)
-    win_length: int = option(_SPEC.win_length, "samples under the window", low=2)
-    n_mels: int = option(_SPEC.n_mels, "mel bands", low=1)
+    sample_rate: int = option(
+        _SPEC.sample_rate, "samples per second of the features", low=1, high=384_000
+    )
+    n_fft: int = option(_SPEC.n_fft, "samples per Fourier transform", low=2, high=8192)
+    hop_length: int = option(_SPEC.hop_length, "samples between two frames", low=1, high=8192)
+    win_length: int = option(_SPEC.win_length, "samples under the window", low=2, high=8192)
+    n_mels: int = option(_SPEC.n_mels, "mel bands", low=1, high=512)
     fmin: float = option(_SPEC.fmin, "lowest frequency of the mel bands, Hz", low=0.0)
     fmax: float = option(_SPEC.fmax, "highest frequency of the mel bands, Hz", low=1.0)
     mel_floor: float = option(_SPEC.floor, "least magnitude before the logarithm", low=1e-12)
@@ -93,18 +100,20 @@ class DataConfig(Section):
     memory_cache: bool = option(False, "read the whole cache into RAM on opening (network disks)")
 
     # Batches
-    batch_size: int = option(32, "utterances per batch", low=1)
+    batch_size: int = option(32, "utterances per batch", low=1, high=65_536)
     max_frames_per_batch: int = option(0, "mel frames per batch (0: no limit)", low=0)
-    pad_to_multiple: int = option(32, "padded lengths are multiples of this", low=1)
+    pad_to_multiple: int = option(32, "padded lengths are multiples of this", low=1, high=4096)
     balance_speakers: bool = option(False, "draw every speaker equally often")
     utterances_per_speaker: int = option(
-        0, "utterances of a speaker that share a batch (0: as they come)", low=0
+        0, "utterances of a speaker that share a batch (0: as they come)", low=0, high=65_536
     )
     shuffle_buffer_multiplier: int = option(
-        10, "size of the pools that are sorted by length, in fives of batches", low=1
+        10, "size of the pools that are sorted by length, in fives of batches", low=1, high=10_000
     )
-    num_workers: int = option(8, "parallel workers, never more than the cores there are", low=1)
-    prefetch_buffer_size: int = option(4, "batches that are prepared ahead", low=1)
+    num_workers: int = option(
+        8, "parallel workers, never more than the cores there are", low=1, high=4096
+    )
+    prefetch_buffer_size: int = option(4, "batches that are prepared ahead", low=1, high=1024)
     use_tf_native_loading: bool = option(True, "gather batches in the TensorFlow graph")
     prefetch_to_gpu: bool = option(True, "move batches to the GPU ahead of their step")
     optimize_cpu_gpu_overlap: bool = option(True, "prepare batches while a step computes")
@@ -134,6 +143,11 @@ class DataConfig(Section):
         _require(self, self.fmax <= nyquist, "{fmax} is above half of {sample_rate}")
         _require(
             self,
+            self.fmax - self.fmin >= 2 * self.sample_rate / self.n_fft,
+            "between {fmin} and {fmax} there is no frequency that {n_fft} can tell apart",
+        )
+        _require(
+            self,
             self.batch_size % max(1, self.utterances_per_speaker) == 0,
             "{batch_size} is not a multiple of {utterances_per_speaker}",
         )
@@ -154,29 +168,31 @@ class ModelConfig(Section):
     model_size: str = option(
         "small", "preset that sets what is not set", choices=("tiny", "small", "normal", "big")
     )
-    text_encoder_dim: int = option(256, "width of the text encoder", low=8)
-    text_encoder_conv_layers: int = option(3, "convolutions before its attention", low=0)
-    text_encoder_layers: int = option(4, "self-attention layers of the text encoder", low=0)
-    text_encoder_heads: int = option(4, "heads of each of them", low=1)
+    text_encoder_dim: int = option(256, "width of the text encoder", low=8, high=_WIDEST)
+    text_encoder_conv_layers: int = option(
+        3, "convolutions before its attention", low=0, high=_DEEPEST
+    )
+    text_encoder_layers: int = option(
+        4, "self-attention layers of the text encoder", low=0, high=_DEEPEST
+    )
+    text_encoder_heads: int = option(4, "heads of each of them", low=1, high=256)
     decoder_strategy: str = option(
         "parallel",
         "parallel: all frames at once; autoregressive: some frames at a time",
         choices=("parallel", "autoregressive"),
         old_words={"non_autoregressive": "parallel"},
     )
-    decoder_dim: int = option(256, "width of the decoder", low=8)
-    decoder_layers: int = option(6, "convolution blocks of the decoder", low=1)
+    decoder_dim: int = option(256, "width of the decoder", low=8, high=_WIDEST)
+    decoder_layers: int = option(6, "convolution blocks of the decoder", low=1, high=_DEEPEST)
     decoder_reduction: int = option(2, "frames that the decoder makes at a time", low=1, high=16)
-    audio_encoder_dim: int = option(192, "width of the reference encoder", low=8)
-    audio_encoder_layers: int = option(4, "convolutions of the reference encoder", low=1)
-    speaker_embedding_dim: int = option(192, "numbers that describe a voice", low=2)
+    audio_encoder_dim: int = option(192, "width of the reference encoder", low=8, high=_WIDEST)
+    audio_encoder_layers: int = option(4, "convolutions of the reference encoder", low=1, high=16)
+    speaker_embedding_dim: int = option(192, "numbers that describe a voice", low=2, high=_WIDEST)
     use_pretrained_speaker_encoder: bool | None = option(
         None, "describe voices by a published speaker encoder (null: where its path is given)"
     )
     speaker_encoder_type: str = option(
-        "ecapa_tdnn",
-        "which one its weights are of",
-        choices=("ecapa_tdnn", "resemblyzer", "coqui"),
+        "ecapa_tdnn", "which one its weights are of", choices=("ecapa_tdnn", "resemblyzer", "coqui")
     )
     speaker_encoder_path: str = option(
         "", "its weights (empty: where `myxtts weights get` puts them)"
@@ -185,10 +201,10 @@ class ModelConfig(Section):
         True, "leave its weights as they were published, and describe each recording only once"
     )
     use_gst: bool = option(True, "describe the voice by global style tokens as well")
-    gst_num_style_tokens: int = option(10, "style tokens", low=1)
-    gst_style_token_dim: int = option(256, "numbers in a style token", low=1)
-    gst_style_embedding_dim: int = option(256, "numbers that describe a style", low=1)
-    gst_num_heads: int = option(4, "heads of the attention over the style tokens", low=1)
+    gst_num_style_tokens: int = option(10, "style tokens", low=1, high=4096)
+    gst_style_token_dim: int = option(256, "numbers in a style token", low=1, high=_WIDEST)
+    gst_style_embedding_dim: int = option(256, "numbers that describe a style", low=1, high=_WIDEST)
+    gst_num_heads: int = option(4, "heads of the attention over the style tokens", low=1, high=256)
     dropout: float = option(0.1, "share of activations dropped in training", low=0.0, high=0.9)
 
     # The vocoder
@@ -196,10 +212,10 @@ class ModelConfig(Section):
         "hifigan", "what the second stage trains", choices=("griffin_lim", "istft", "hifigan")
     )
     hifigan_version: str = option("v1", "its published size", choices=("v1", "v2", "v3"))
-    istft_dim: int = option(128, "width of the istft vocoder", low=8)
-    istft_blocks: int = option(2, "its residual blocks", low=1)
+    istft_dim: int = option(128, "width of the istft vocoder", low=8, high=_WIDEST)
+    istft_blocks: int = option(2, "its residual blocks", low=1, high=_DEEPEST)
     istft_projections: int = option(
-        4, "how often it corrects its spectrum towards the mel (0: fastest)", low=0
+        4, "how often it corrects its spectrum towards the mel (0: fastest)", low=0, high=100
     )
 
     @property
@@ -226,6 +242,7 @@ class ModelConfig(Section):
             self.gst_style_embedding_dim % self.gst_num_heads == 0,
             "{gst_style_embedding_dim} is not a multiple of {gst_num_heads}",
         )
+        check_size(self)
 
 
 @section("training")
@@ -251,7 +268,9 @@ class TrainingConfig(Section):
     beta2: float = option(0.98, "decay of the mean of their squares", low=0.0, high=0.99999)
     weight_decay: float = option(0.0, "decoupled weight decay (0: none)", low=0.0, high=1.0)
     gradient_clip_norm: float = option(1.0, "largest norm of all gradients (0: any)", low=0.0)
-    gradient_accumulation_steps: int = option(1, "batches per update of the weights", low=1)
+    gradient_accumulation_steps: int = option(
+        1, "batches per update of the weights", low=1, high=65_536
+    )
     ema_decay: float = option(
         0.999, "decay of the averaged weights (0: none)", low=0.0, high=0.99999
     )
@@ -320,7 +339,7 @@ class TrainingConfig(Section):
     stage2_learning_rate: float = option(
         0.0, "its learning rate (0: 2e-4 against discriminators, else 2e-3)", low=0.0, high=1.0
     )
-    stage2_batch_size: int = option(16, "pieces of recordings per batch", low=1)
+    stage2_batch_size: int = option(16, "pieces of recordings per batch", low=1, high=65_536)
     stage2_max_audio_seconds: float = option(
         0.0, "length of a piece (0: 8,192 samples; istft half as much again)", low=0.0, high=60.0
     )
@@ -436,6 +455,17 @@ class XTTSConfig:
         if changed:
             (self._xla,) = changed
             self.data.enable_xla = self.training.enable_xla_compilation = self._xla
+
+
+def audio_spec_of(values: Mapping[str, Any]) -> AudioSpec:
+    """The spec that a file holds as a dict; a ConfigError names what cannot be."""
+    names = {spec.name for spec in _spec_fields()}
+    if values.keys() != names:
+        differing = ", ".join(sorted(map(str, values.keys() ^ names)))
+        raise ConfigError(f"the mels are not described by {', '.join(sorted(names))} ({differing})")
+    own = {"mel_floor" if name == "floor" else name: value for name, value in values.items()}
+    # What a mel has nothing to do with must not be in its way.
+    return DataConfig(**own, min_seconds=0.0, pitch_fmin=1.0, pitch_fmax=1.5).audio_spec
 
 
 def _spec_fields() -> tuple[Field, ...]:

@@ -10,6 +10,7 @@ from dataclasses import Field, field, fields
 from types import NoneType
 from typing import Any, ClassVar, get_args
 
+from myxtts.config.documents import shown
 from myxtts.errors import UserError
 
 _WORDS = {
@@ -17,6 +18,7 @@ _WORDS = {
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 _SHORT = {"lr": "learning_rate"}
+_MOST = 10**9  # of anything that can be counted
 _NOTHING = frozenset({"none", "null", "auto", "off", "~"})
 
 
@@ -122,7 +124,7 @@ def unknown_setting(
         if nearest
         else "`myxtts config show` lists every setting"
     )
-    return ConfigError(f"unknown {kind} {name!r} {where}: {hint}")
+    return ConfigError(f"unknown {kind} {shown(name)} {where}: {hint}")
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
@@ -151,7 +153,7 @@ def coerce(path: str, spec: Field, value: Any, *, text: bool = False) -> Any:
     try:
         converted = convert(value, text)
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"{path} must be {noun}, got {value!r}") from None
+        raise ConfigError(f"{path} must be {noun}, got {shown(value)}") from None
     converted = spec.metadata["old_words"].get(converted, converted)
     _check_range(path, spec, converted)
     return converted
@@ -214,8 +216,9 @@ _CONVERTERS: dict[type, tuple[Callable[[Any, bool], Any], str]] = {
 def _check_range(path: str, spec: Field, value: Any) -> None:
     choices, low, high = (spec.metadata[key] for key in ("choices", "low", "high"))
     if choices and value not in choices:
-        raise ConfigError(f"{path} must be one of {', '.join(choices)}; got {value!r}")
+        raise ConfigError(f"{path} must be one of {', '.join(choices)}; got {shown(value)}")
     if low is not None and value < low:
-        raise ConfigError(f"{path} must be at least {low}, got {value!r}")
+        raise ConfigError(f"{path} must be at least {low}, got {shown(value)}")
+    high = _MOST if high is None and isinstance(value, int) else high
     if high is not None and value > high:
-        raise ConfigError(f"{path} must be at most {high}, got {value!r}")
+        raise ConfigError(f"{path} must be at most {high}, got {shown(value)}")

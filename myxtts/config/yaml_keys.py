@@ -1,4 +1,4 @@
-"""The keys of a settings file, with the lines on which they stand."""
+"""The keys of a settings file, with the lines on which they stand; all YAML is read here."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 import yaml
 
 from myxtts.config.config import SECTIONS
+from myxtts.config.documents import MOST_YAML_BYTES, DocumentError, read_document, shown
 from myxtts.config.earlier import NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.fields import ConfigError, unknown_setting
+
+_LONGEST_SCALAR = 10_000  # base-60 numbers cost the square of their length
 
 
 class Key(NamedTuple):
@@ -23,22 +26,45 @@ class Key(NamedTuple):
 def read_keys(file: Path) -> list[Key]:
     """Return the keys of a YAML file in their order: sections one level deep, or none."""
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_document(file, MOST_YAML_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(
             f"there is no settings file {file}; `myxtts config create` writes one"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, DocumentError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the settings in {file}: {error}") from error
     try:
         return _Reader(file, text).keys()
     except ConfigError:  # which is a ValueError, but not about YAML
         raise
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # impossible dates and depths
+    except RecursionError:
+        raise ConfigError(f"{file}: it is nested too deeply for settings") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # also impossible dates
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
         raise ConfigError(f"{file}{line}: this is not valid YAML: {problem}") from None
+
+
+class PlainLoader(yaml.SafeLoader):
+    """YAML of plain values: what is written once stands for one value, of the type it looks like.
+
+    Aliases let a few bytes stand for billions of values, and tags ask for types by name.
+    """
+
+    def compose_node(self, parent, index):
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            raise _refused(event, f"the alias *{event.anchor}: write the values out instead")
+        if getattr(event, "tag", None) not in (None, "!"):
+            raise _refused(event, f"the tag {shown(event.tag)}: write the value without it")
+        if isinstance(event, yaml.ScalarEvent) and len(event.value) > _LONGEST_SCALAR:
+            raise _refused(event, f"a value of {len(event.value):,} characters")
+        return super().compose_node(parent, index)
+
+
+def _refused(event: yaml.Event, what: str) -> yaml.YAMLError:
+    return yaml.composer.ComposerError(None, None, f"settings cannot hold {what}", event.start_mark)
 
 
 class _Reader:
@@ -46,7 +72,7 @@ class _Reader:
 
     def __init__(self, file: Path, text: str) -> None:
         self.file = file
-        self.loader = yaml.SafeLoader(text)
+        self.loader = PlainLoader(text)
 
     def keys(self) -> list[Key]:
         root = self.loader.get_single_node()
@@ -80,7 +106,10 @@ class _Reader:
         """Return (name, value, line) of a mapping, where a name that comes twice is an error."""
         seen: dict[str, int] = {}
         for key, _ in node.value:
-            name, line = str(key.value), key.start_mark.line + 1
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise ConfigError(f"{self.file}, line {line}: a name of a setting must be one word")
+            name = str(key.value)
             if name in seen:
                 raise ConfigError(
                     f"{self.file}, line {line}: {name} is there already, on line {seen[name]}"

@@ -193,6 +193,10 @@ class Synthesizer:
 
     def _samples(self, mel: np.ndarray, seed: int) -> np.ndarray:
         samples = self.vocoder(mel, self.spec, seed)
+        if not np.isfinite(samples).all():
+            raise SynthesisError(
+                f"the vocoder {self.vocoder.name} gives no numbers (NaN): choose another one"
+            )
         return set_level(fade_ends(samples, self.spec.sample_rate), self.spec.sample_rate)
 
     def _mels(

@@ -369,6 +369,8 @@ def _whole_durations(log_durations, mask, speaking_rate):
 
     Ends are rounded, not lengths, so that what one token loses its neighbour gains.
     """
+    # Of no number a frame: the mel, which is none either, is refused by whoever wants to hear it.
+    log_durations = tf.where(tf.math.is_nan(log_durations), 0.0, log_durations)
     frames = tf.exp(tf.minimum(log_durations, tf.math.log(float(LONGEST_TOKEN)))) * mask
     ends = tf.round(tf.cumsum(frames / speaking_rate[:, None], axis=1))
     whole = ends - tf.pad(ends[:, :-1], [[0, 0], [1, 0]])

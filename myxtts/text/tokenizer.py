@@ -9,9 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from myxtts.config.documents import (
+    MOST_JSON_BYTES,
+    DocumentError,
+    parse_json,
+    read_document,
+    shown,
+)
 from myxtts.monitoring.timers import TOKENS, stage
 from myxtts.text import phonemes, symbols
 from myxtts.text.cleaners import CLEANERS_VERSION, LANGUAGE_VERSIONS, normalise
@@ -23,6 +31,7 @@ from myxtts.text.persian_latin import spell_latin
 logger = logging.getLogger(__name__)
 
 UNITS = ("characters", "phonemes")
+_MOST_SYMBOLS = 100_000  # of all of Unicode, the tables have some hundreds
 
 
 class Tokenizer:
@@ -35,7 +44,7 @@ class Tokenizer:
         self._ids = _index(self.symbols)
         silent = (*symbols.SPECIALS, *symbols.PUNCTUATION)
         self._silent = frozenset(self._ids[symbol] for symbol in silent if symbol in self._ids)
-        self._has_bytes = symbols.BYTES[0] in self._ids
+        self._has_bytes = all(symbol in self._ids for symbol in symbols.BYTES)
         self._has_latin = "a" in self._ids
         # Bounded, as an odd text may hold any number of different characters.
         self._pieces = lru_cache(maxsize=65536)(self._find_pieces)
@@ -140,11 +149,13 @@ class Tokenizer:
     def from_json(cls, text: str) -> "Tokenizer":
         """Read what `to_json` wrote."""
         try:
-            document = json.loads(text)
+            document = parse_json(text)
             table, codes = document["symbols"], document["languages"]
             units, version = document["units"], document["cleaners_version"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (DocumentError, KeyError, TypeError) as error:
             raise TextError(f"this is not a saved tokenizer ({error}): make it anew") from error
+        if not _are_texts(table) or not _are_texts(codes) or len(table) > _MOST_SYMBOLS:
+            raise TextError("this saved tokenizer has no tables of text: make it anew")
         if units not in UNITS or tuple(table[: len(symbols.SPECIALS)]) != symbols.SPECIALS:
             raise TextError("this saved tokenizer has another format: make it anew")
         tokenizer = cls(table, [get_language(code).code for code in codes], units)
@@ -159,8 +170,9 @@ class Tokenizer:
     def load(cls, path: str | Path) -> "Tokenizer":
         """Read a tokenizer from a JSON file."""
         try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+            text = read_document(path, MOST_JSON_BYTES).decode("utf-8")
+            return cls.from_json(text)
+        except (OSError, DocumentError, UnicodeDecodeError, TextError) as error:
             raise TextError(f"cannot read the tokenizer {path}: {error}") from error
 
     def fingerprint(self) -> str:
@@ -188,8 +200,8 @@ class Tokenizer:
             logger.warning(
                 "the tokenizer was saved with cleaners version %s %s and this is version %s %s: "
                 "some texts may be read differently",
-                version,
-                language_versions or "",
+                shown(version),
+                shown(language_versions) if language_versions else "",
                 CLEANERS_VERSION,
                 self.language_versions or "",
             )
@@ -264,6 +276,10 @@ class Tokenizer:
                 f"this tokenizer was built for {', '.join(self.languages)}, not for {language!r}: "
                 f"build one with that language too"
             )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _index(table: Sequence[str]) -> dict[str, int]:

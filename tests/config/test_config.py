@@ -50,6 +50,8 @@ def test_errors_are_for_the_user_and_are_value_errors():
     ("values", "words"),
     [
         ({"batch_size": 0}, ["data.batch_size", "at least 1", "0"]),
+        ({"batch_size": 10**6}, ["data.batch_size", "at most 65536", "1000000"]),
+        ({"max_mel_frames": 10**10}, ["data.max_mel_frames", "at most 1000000000"]),
         ({"batch_size": True}, ["data.batch_size", "whole number", "True"]),
         ({"batch_size": 4.5}, ["data.batch_size", "whole number", "4.5"]),
         ({"batch_size": "many"}, ["data.batch_size", "'many'"]),
@@ -204,3 +206,20 @@ def test_config_imports_no_tensorflow():
     modules = "myxtts.config.config, myxtts.config.io, myxtts.config.flags, myxtts.runtime"
     code = f"import sys, {modules}; sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_model_that_no_machine_holds_is_refused_with_what_to_lower():
+    with pytest.raises(
+        ConfigError, match="weights, and 4,000,000,000 are the most: lower"
+    ) as error:
+        ModelConfig(decoder_dim=8192, decoder_layers=128)
+    assert "model.decoder_layers" in str(error.value)
+    for size in PRESETS:
+        create_default_config(model_size=size).model.check()
+
+
+def test_every_setting_that_sizes_the_model_is_bounded():
+    for name, spec in ModelConfig.__dataclass_fields__.items():
+        if spec.type is int:
+            with pytest.raises(ConfigError, match=f"model.{name} must be at most"):
+                ModelConfig(**{name: 10**6})

@@ -292,6 +292,14 @@ def test_merge_keys_and_empty_sections(write):
         ("data:\n  a: b: c", ["line 2", "not valid YAML"]),
         ("data:\n  x: !!python/object:os.system 1", ["line 2", "not valid YAML"]),
         ("a: 1\n---\nb: 2", ["not valid YAML"]),
+        ("data: &a {batch_size: 3}\nmodel: *a", ["line 2", "the alias *a", "write the values out"]),
+        ("data:\n  epochs: !!int ''", ["line 2", "the tag", "without it"]),
+        ("data: {batch_size: " + "[" * 5000, ["nested too deeply"]),
+        ("data: {language: " + "a" * 10_001 + "}", ["line 1", "a value of 10,001 characters"]),
+        ("data: {[a]: 1}", ["line 1", "a name of a setting must be one word"]),
+        ("data: {fmax: 2001-13-45}", ["not valid YAML"]),
+        ("data: {batch_size: 0x" + "f" * 9000 + "}", ["at most 65536, got a whole number of 36"]),
+        ("#" * (1 << 18) + "\n", ["cannot read the settings", "larger than 262,144 bytes"]),
         ("- batch_size", ["sections (data, model, training)"]),
         ("data: 5", ["line 1", "data must hold"]),
         ("data:\n  batch_size: 1\n  batch_size: 2", ["line 3", "already, on line 2"]),
@@ -319,6 +327,23 @@ def test_a_bad_file_is_an_error_that_names_it_and_the_remedy(write, text, words)
         load_config(path)
     for word in [str(path), *words]:
         assert word in str(error.value)
+
+
+def laughs(levels: int, line: str) -> str:
+    lines = ["l0: &l0 {batch_size: 3}"]
+    lines += [line.format(new=n, old=n - 1) for n in range(1, levels)]
+    return "\n".join([*lines, f"data: *l{levels - 1}"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["l{new}: &l{new} [*l{old}, *l{old}, *l{old}]", "l{new}: &l{new}\n  <<: [*l{old}, *l{old}]"],
+    ids=["lists", "merges"],
+)
+def test_aliases_that_grow_without_end_are_refused_at_once(write, line):
+    path = write(laughs(40, line))
+    with pytest.raises(ConfigError, match=r"line \d: .*the alias \*l0: write the values out"):
+        load_config(path)
 
 
 def test_an_unknown_section_is_named_as_one(write):

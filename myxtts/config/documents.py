@@ -1,0 +1,56 @@
+"""Small text files that may come from a stranger, bounded in size and depth."""
+
+import json
+import os
+import reprlib
+from pathlib import Path
+from typing import Any
+
+MOST_JSON_BYTES = 1 << 24  # a card of 100,000 speakers takes 5 MB
+MOST_YAML_BYTES = 1 << 18  # all settings with their comments take 20 kB
+_LONGEST_SHOWN, _MOST_BITS = 200, 512
+
+
+class DocumentError(ValueError):
+    """Why a document cannot be read, without its name."""
+
+
+def read_document(path: str | os.PathLike, most_bytes: int) -> bytes:
+    """The bytes of a file that is not larger than a document can be; OSError where it has none."""
+    with open(Path(path), "rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise DocumentError(f"it is larger than {most_bytes:,} bytes, which no such file is")
+    return content
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value that JSON stands for; DocumentError for what is none or is nested too deeply."""
+    try:
+        value = json.loads(text)
+        json.dumps(value)  # what can be read must not be too deep to be written
+        return value
+    except ValueError as error:  # UnicodeDecodeError too
+        raise DocumentError(f"it is not JSON ({error})") from error
+    except RecursionError as error:
+        raise DocumentError("it is nested too deeply") from error
+
+
+def shown(value: Any) -> str:
+    """A value from a file as an error may show it: short, and never expensive to write."""
+    return _SHORT.repr(value)
+
+
+class _Short(reprlib.Repr):
+    def __init__(self):
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = _LONGEST_SHOWN
+        self.maxlevel = 3
+
+    def repr_int(self, value: int, level: int) -> str:
+        if value.bit_length() > _MOST_BITS:  # Python refuses to write thousands of digits
+            return f"a whole number of {value.bit_length():,} bits"
+        return super().repr_int(value, level)
+
+
+_SHORT = _Short()
