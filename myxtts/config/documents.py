@@ -1,13 +1,16 @@
 """Small text files that may come from a stranger, bounded in size and depth."""
 
+import hashlib
 import json
 import os
+import re
 import reprlib
 from pathlib import Path
 from typing import Any
 
 MOST_JSON_BYTES = 1 << 24  # a card of 100,000 speakers takes 5 MB
 MOST_YAML_BYTES = 1 << 18  # all settings with their comments take 20 kB
+_SEAL = re.compile(r"^# sha256 ([0-9a-f]{64})\n?\Z", re.MULTILINE)
 _LONGEST_SHOWN, _MOST_BITS = 200, 512
 
 
@@ -34,6 +37,25 @@ def parse_json(text: str | bytes) -> Any:
         raise DocumentError(f"it is not JSON ({error})") from error
     except RecursionError as error:
         raise DocumentError("it is nested too deeply") from error
+
+
+def sealed_text(text: str) -> str:
+    """Lines of text with a last one, a comment of YAML, that is the sha256 of all before it."""
+    return f"{text}# sha256 {_sha256(text)}\n"
+
+
+def check_sealed_text(text: str) -> None:
+    """Raise DocumentError where the last line is a sha256, and not that of all before it."""
+    seal = _SEAL.search(text)
+    if seal and _sha256(text[: seal.start()]) != seal[1]:
+        raise DocumentError(
+            "it is not what its checksum was made of: restore it, or remove its last line if you "
+            "have changed it yourself"
+        )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def shown(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from myxtts.config.config import ALIASES, LAST_RATE_SHARE, SECTIONS, SETTINGS, XTTSConfig
+from myxtts.config.documents import sealed_text
 from myxtts.config.earlier import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
 from myxtts.config.flags import FLAGS
@@ -134,16 +135,21 @@ def to_dict(config: XTTSConfig) -> dict[str, dict[str, Any]]:
 
 
 def save_config(
-    config: XTTSConfig, path: str | os.PathLike, *, only_differences: bool = False
+    config: XTTSConfig,
+    path: str | os.PathLike,
+    *,
+    only_differences: bool = False,
+    sealed: bool = False,
 ) -> None:
-    """Write a YAML file that loads as an equal configuration."""
+    """Write a YAML file that loads as an equal configuration; `sealed`, no other one."""
     values = _flatten(to_dict(config))
     if only_differences:
         plain = _preset_values(config.model.model_size)
         plain[_SIZE] = SETTINGS[_SIZE].default
         values = {key: value for key, value in values.items() if value != plain[key]}
     lines = {key: _dump({key.split(".")[1]: value}) for key, value in values.items()}
-    _write(_in_sections(lines), path)
+    text = _in_sections(lines)
+    _write(sealed_text(text) if sealed else text, path)
 
 
 def save_choices(resolved: Resolved, path: str | os.PathLike) -> None:

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 import yaml
 
 from myxtts.config.config import SECTIONS
-from myxtts.config.documents import MOST_YAML_BYTES, DocumentError, read_document, shown
+from myxtts.config.documents import (
+    MOST_YAML_BYTES,
+    DocumentError,
+    check_sealed_text,
+    read_document,
+    shown,
+)
 from myxtts.config.earlier import NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.fields import ConfigError, unknown_setting
 
@@ -27,6 +33,7 @@ def read_keys(file: Path) -> list[Key]:
     """Return the keys of a YAML file in their order: sections one level deep, or none."""
     try:
         text = read_document(file, MOST_YAML_BYTES).decode("utf-8-sig")
+        check_sealed_text(text)
     except FileNotFoundError:
         raise ConfigError(
             f"there is no settings file {file}; `myxtts config create` writes one"

@@ -41,6 +41,7 @@ _LETTERS_PER_WIDE_LETTER = 3
 # The slowest reading takes .15 s a token. A pause adds half a second to one, a recording's edges a
 # second to each end: what exceeds this by far is a drone.
 _MAX_TOKEN_SECONDS, _MAX_EDGE_SECONDS = 0.5, 2.0
+_LOUDEST_LOG_MEL = 50.0  # of a full-scale tone it is 5; at 88 its exponential overflows
 # A line pauses unless it is the last: what has no sound is looked through so far for another.
 _SILENT_AHEAD = 64
 _REMEMBERED_PIECES = 256
@@ -231,7 +232,7 @@ class Synthesizer:
                 f"the voice takes {seconds:.1f} s for {line.text!r}, where {most:.1f} s are more "
                 f"than enough: {advice}"
             )
-        if not np.isfinite(mel).all():
+        if not np.isfinite(mel).all() or mel.max() > _LOUDEST_LOG_MEL:
             raise SynthesisError(f"the voice gives no numbers (NaN) for {line.text!r}: {advice}")
 
 

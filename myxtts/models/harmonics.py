@@ -26,7 +26,8 @@ class Harmonics:
     def __call__(self, pitch: tf.Tensor) -> tf.Tensor:
         logarithm = tf.cast(pitch, tf.float32) * PITCH_SCALE + PITCH_CENTRE
         place = (logarithm - np.log(LOWEST)) / np.log(HIGHEST / LOWEST) * (STEPS - 1)
-        place = tf.clip_by_value(place, 0.0, STEPS - 1.001)
+        # NaN would pass the clipping, and has no place in the table.
+        place = tf.where(tf.math.is_nan(place), 0.0, tf.clip_by_value(place, 0.0, STEPS - 1.001))
         before = tf.floor(place)
         share = (place - before)[..., None]
         first = tf.cast(before, tf.int32)

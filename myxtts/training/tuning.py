@@ -69,9 +69,9 @@ class Tuning:
     def __getitem__(self, setting: str) -> Choice:
         return {choice.setting: choice for choice in self.choices}[setting]
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | Path, *, sealed: bool = False) -> None:
         """Write the configuration as a file of what differs from the defaults."""
-        save_config(self.config, path, only_differences=True)
+        save_config(self.config, path, only_differences=True, sealed=sealed)
 
     def as_yaml(self) -> str:
         """What `write` writes."""
@@ -145,7 +145,7 @@ def settle_run(
         log.info("%s", tuning)
         if resume is False:
             set_aside(folder)  # before this run's own file is there to be set aside with the rest
-        tuning.write(folder / FILE)
+        tuning.write(folder / FILE, sealed=True)
     return tuning.config
 
 
@@ -170,7 +170,7 @@ def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSCo
     settled = with_settings(config, chosen | {AUTO: False})
     folder = Path(config.training.checkpoint_dir).expanduser()
     if folder.resolve() != run.resolve():
-        Tuning((), settled).write(folder / FILE)
+        Tuning((), settled).write(folder / FILE, sealed=True)
     return settled
 
 

@@ -510,3 +510,30 @@ def test_explain_lists_every_setting_aligned_with_its_origin(write):
     assert rows["data.cache_dir"].split()[1:] == ["''", "default"]
     starts = {line.index("default") for line in lines if line.endswith("default")}
     assert len(starts) == 1
+
+
+def test_every_flipped_bit_of_a_sealed_file_is_refused_or_changes_nothing(tmp_path):
+    path = tmp_path / "sealed.yaml"
+    config = XTTSConfig(batch_size=9, num_workers=3)
+    save_config(config, path, only_differences=True, sealed=True)
+    original = path.read_bytes()
+    for at in range(len(original)):
+        for bit in range(8):
+            changed = bytearray(original)
+            changed[at] ^= 1 << bit
+            path.write_bytes(changed)
+            try:
+                assert load_config(path) == config, f"byte {at}, bit {bit}"
+            except ConfigError as error:
+                assert str(path) in str(error)
+
+
+def test_a_sealed_file_may_be_changed_by_one_who_removes_the_seal(tmp_path):
+    path = tmp_path / "sealed.yaml"
+    save_config(XTTSConfig(batch_size=9), path, only_differences=True, sealed=True)
+    text = path.read_text().replace("batch_size: 9", "batch_size: 8")
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="not what its checksum was made of: .*its last line"):
+        load_config(path)
+    path.write_text(text[: text.index("# sha256")])
+    assert load_config(path).data.batch_size == 8

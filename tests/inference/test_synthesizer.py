@@ -260,13 +260,29 @@ def test_endless_empty_and_broken_speech_are_errors_that_name_the_sentence():
         def _chord(self, token, voice):
             return np.full(self.n_mels, np.nan, np.float32)
 
+    class LoudModel(FakeModel):
+        def _chord(self, token, voice):
+            return np.full(self.n_mels, 1e30, np.float32)
+
     for model, complaint in (
+        (LoudModel(), r"no numbers \(NaN\) for 'Hello.'"),
         (FakeModel(frames_per_token=100), "takes 9.3 s for 'Hello.'"),
         (FakeModel(frames_per_token=0.1), "says nothing for 'Hello.'"),
         (NaNModel(), r"no numbers \(NaN\) for 'Hello.'"),
     ):
         with pytest.raises(UserError, match=complaint):
             synthesizer(model=model).speak("Hello.")
+
+
+def test_a_vocoder_that_gives_no_numbers_is_an_error_that_names_it():
+    class Broken:
+        name = "broken"
+
+        def __call__(self, mel, spec, seed):
+            return np.full(len(mel) * spec.hop_length, np.inf, np.float32)
+
+    with pytest.raises(UserError, match=r"vocoder broken gives no numbers .*choose another one"):
+        Synthesizer(fake_voice(), Broken()).speak("Hello.")
 
 
 def test_endless_speech_is_no_error_for_whoever_wants_to_hear_it():

@@ -351,3 +351,14 @@ def test_behind_a_mel_its_last_frame_lasts():
 def test_an_unknown_decoder_is_refused_by_name():
     with pytest.raises(ValueError, match="parallel.*autoregressive"):
         ModelConfig(decoder_strategy="sequential")
+
+
+def test_weights_that_overflow_give_a_short_mel_that_is_not_finite():
+    model = tiny_model()
+    for weight in model.trainable_variables:
+        weight.assign(weight * 1e20)
+    tokens, one = tf.ones([1, 4], tf.int32), tf.ones([1])
+    voice = tf.ones([1, model.speaker_embedding_dim])
+    said = model.synthesize(tokens, tf.constant([4]), tf.constant([0]), voice, one)
+    assert not np.isfinite(said["mel"]).all()
+    assert 4 <= said["mel"].shape[1] <= 4 * xtts.LONGEST_TOKEN + 2 * xtts.TAIL_GROUPS
