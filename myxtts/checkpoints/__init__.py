@@ -14,9 +14,13 @@ from myxtts.checkpoints.states import (
     latest_state,
     load_state,
     mark_best,
+    marked_best,
     prune,
+    recover,
     save_state,
     saved_states,
+    state_path,
+    unmark_best,
 )
 from myxtts.checkpoints.variables import restore, variables_of, weights_of
 from myxtts.checkpoints.voices import Voice, load_voice, read_languages, save_voice
@@ -35,12 +39,16 @@ __all__ = [
     "load_state",
     "load_voice",
     "mark_best",
+    "marked_best",
     "prune",
     "read_languages",
+    "recover",
     "restore",
     "save_state",
     "save_voice",
     "saved_states",
+    "state_path",
+    "unmark_best",
     "variables_of",
     "weights_of",
 ]

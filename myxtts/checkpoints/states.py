@@ -37,7 +37,7 @@ FORMAT_VERSION = 1
 _ARRAYS, _RECORD, _BEST = "state.safetensors", "state.json", "best.json"
 _STATE = re.compile(r"step-(\d{8,})")
 _SET_ASIDE = re.compile(r"\.(step-\d{8,})\.old")
-_DRAFT = re.compile(r"\.step-\d{8,}\.tmp")
+_OWN_NAMES = rf"{_STATE.pattern}|{re.escape(_BEST)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def save_state(
 ) -> Path:
     """Save arrays or variables, and facts that JSON can hold, as the state of a step."""
     folder = Path(folder)
-    _remove_leftovers(folder)
+    recover(folder)
     target = folder / _name(step)
     with new_folder(target) as draft:
         write_tensors(draft / _ARRAYS, values)
@@ -130,8 +130,24 @@ def mark_best(folder: str | Path, step: int, metric: str, value: float) -> None:
     write_json_atomically(folder / _BEST, record)
 
 
+def unmark_best(folder: str | Path) -> None:
+    """Forget which state is the best."""
+    with explained(Path(folder) / _BEST):
+        (Path(folder) / _BEST).unlink(missing_ok=True)
+
+
 def best_state(folder: str | Path) -> Best | None:
     """Which state was marked as the best; None if none was, or it is gone."""
+    best = marked_best(folder)
+    if best is None or best.path.exists():
+        return best
+    file = Path(folder) / _BEST
+    log.warning("%s names step %d as the best, whose checkpoint is gone", file, best.step)
+    return None
+
+
+def marked_best(folder: str | Path) -> Best | None:
+    """What was marked as the best, whether or not its state is still there."""
     file = Path(folder) / _BEST
     if not file.exists():
         return None
@@ -142,11 +158,12 @@ def best_state(folder: str | Path) -> Best | None:
         raise DamagedError(
             f"{file} is damaged: remove it, and the next validation marks the best anew"
         ) from error
-    path = present(Path(folder) / _name(step))
-    if not path.exists():
-        log.warning("%s names step %d as the best, whose checkpoint is gone", file, step)
-        return None
-    return Best(step, metric, value, path)
+    return Best(step, metric, value, state_path(folder, step))
+
+
+def state_path(folder: str | Path, step: int) -> Path:
+    """Where the state of a step is, or would be."""
+    return present(Path(folder) / _name(step))
 
 
 def prune(folder: str | Path, keep: int, protect: Iterable[str | Path] = ()) -> list[Path]:
@@ -165,23 +182,37 @@ def prune(folder: str | Path, keep: int, protect: Iterable[str | Path] = ()) -> 
 def abandon_after(folder: str | Path, step: int) -> list[Path]:
     """Move states later than a step into `abandoned` beside the folder: none goes on from there."""
     moved = []
-    for path in saved_states(folder):
+    # The latest first: a kill in between leaves a run that can be resumed as it was at that step.
+    for path in reversed(saved_states(folder)):
         name = path.name.removeprefix(".").removesuffix(".old")
         if _step(name) > step:
             kept = Path(folder).with_name("abandoned") / name
             remove_folder(kept) if kept.exists() else kept.parent.mkdir(exist_ok=True)
             moved.append(path.rename(kept))
             log.warning("%s is later than where the run goes on: it is now %s", path, kept)
-    return moved
+    return moved[::-1]
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process began, and what it set aside and did replace."""
+def recover(folder: str | Path, *names: str) -> None:
+    """Tidy up after a killed process: remove drafts, put back what was set aside and not replaced.
+
+    This concerns the states of a folder and `best.json`, or only what has one of the `names`.
+    """
+    folder = Path(folder)
+    known = "|".join(map(re.escape, names)) or _OWN_NAMES
+    pattern = re.compile(rf"\.(?P<name>{known})\.(?P<kind>tmp|old)")
     with explained(folder):
         for path in _entries(folder):
-            match = _SET_ASIDE.fullmatch(path.name)
-            if _DRAFT.fullmatch(path.name) or (match and (folder / match[1]).exists()):
+            match = pattern.fullmatch(path.name)
+            if not match:
+                continue
+            target = folder / match["name"]
+            if match["kind"] == "old" and not target.exists():
+                path.rename(target)
+            elif path.is_dir():
                 shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 def _entries(folder: str | Path) -> list[Path]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from myxtts.checkpoints import Voice, load_voice
+from myxtts.checkpoints import SavedState, Voice, load_voice, recover
 from myxtts.checkpoints.files import new_folder, remove_folder
 from myxtts.data.utterance import Utterance
 from myxtts.errors import UserError
@@ -58,7 +58,15 @@ class Candidates:
 
     def drop(self, step: int) -> None:
         remove_folder(self.path(step))
-        if not any(self.folder.iterdir()):
+        self._remove_if_empty()
+
+    def recover(self) -> None:
+        """Tidy up what a killed process left."""
+        recover(self.folder)
+        self._remove_if_empty()
+
+    def _remove_if_empty(self) -> None:
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
 
@@ -80,6 +88,7 @@ class EvaluationHook(Hook):
         board: Boards | None = None,
         candidates: Candidates | None = None,
         export: Callable[[Path, Voice], None] | None = None,
+        resumed: SavedState | None = None,
     ):
         self.evaluator, self.utterances, self.snapshot = evaluator, utterances, snapshot
         self.interval, self.listeners, self.board = interval, listeners, board
@@ -87,7 +96,10 @@ class EvaluationHook(Hook):
         self.scored: dict[int, dict[str, float]] = {}
         self._spoken: dict[int, Future[Evaluated]] = {}
         self._known: set[int] = set()  # steps that have spoken, or failed to
-        self._has_begun = False
+        # A step that was saved and has not spoken yet does so if the run ends with it.
+        has_spoken = (resumed.facts.get("known") or {}).get("has_spoken") if resumed else None
+        self._has_begun = has_spoken is False
+        self._known |= {resumed.step} if has_spoken else set()
         self._pool = ThreadPoolExecutor(1, "evaluation")
 
     @property
@@ -97,11 +109,18 @@ class EvaluationHook(Hook):
 
     def start(self, step: int) -> None:
         """Score what an earlier process could not, and forget what is to be trained again."""
-        for earlier in self.candidates.steps if self.candidates else ():
+        if self.candidates is None:
+            return
+        self.candidates.recover()
+        for earlier in self.candidates.steps:
             if earlier > step:
                 self.candidates.drop(earlier)
             elif not self._speak(earlier, lambda e=earlier: load_voice(self.candidates.path(e))):
-                self.candidates.drop(earlier)
+                self.scored[earlier] = {}
+
+    def has_spoken(self, step: int) -> bool:
+        """Whether a step was evaluated, or is being evaluated."""
+        return step in self._known
 
     def is_due(self, step: int) -> bool:
         return step % self.interval == 0

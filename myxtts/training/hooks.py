@@ -79,12 +79,14 @@ class HistoryHook(Listener):
         self.path = Path(folder) / "history.jsonl"
         self.log_interval = log_interval
         self._times: Means | None = None
+        self._earlier: set[tuple[int, frozenset[str]]] = set()
 
     def start(self, step: int) -> None:
         self._times = None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             forget_after(self.path, step)
+            self._earlier = {_validation_of(line) for line in _lines(self.path)} - {None}
 
     def after_step(self, record: StepRecord) -> None:
         if self._times is None:
@@ -96,8 +98,16 @@ class HistoryHook(Listener):
             self._append({"step": record.step, "epoch": record.epoch, **record.metrics, **times})
 
     def record_validation(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Append what a validation after `step` measured."""
-        self._append({"step": step, **{f"val/{name}": v for name, v in metrics.items()}})
+        """Append what a validation after `step` measured.
+
+        It replaces the line of an earlier process, which was killed before it saved what it knew.
+        """
+        values = {"step": step, **{f"val/{name}": v for name, v in metrics.items()}}
+        line = _validation_of(json.dumps(values))
+        if line in self._earlier:
+            self._earlier.remove(line)
+            _rewrite(self.path, [x for x in _lines(self.path) if _validation_of(x) != line])
+        self._append(values)
 
     def _append(self, values: Mapping[str, float]) -> None:
         line = json.dumps({name: _json_value(v) for name, v in values.items()}) + "\n"
@@ -115,16 +125,31 @@ class HistoryHook(Listener):
 
 def forget_after(path: Path, step: int) -> None:
     """Drop the lines of a history that are later than `step`, and a last one that is torn."""
+    lines = enumerate(_lines(path), 1)
+    _rewrite(path, [line for n, line in lines if _step_of(line, path, n) <= step])
+
+
+def _lines(path: Path) -> list[str]:
+    """The whole lines of a history."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()
-    kept = [line for n, line in enumerate(lines, 1) if _step_of(line, path, n) <= step]
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    return lines[:-1] if lines and not lines[-1].endswith("\n") else lines
+
+
+def _rewrite(path: Path, lines: Sequence[str]) -> None:
+    # Always the same name: what a killed process left of it is overwritten.
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text("".join(kept), encoding="utf-8")
+        temporary.write_text("".join(lines), encoding="utf-8")
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _validation_of(line: str) -> tuple[int, frozenset[str]] | None:
+    """The step and the names of a line that a validation wrote; None for one of a step."""
+    values = json.loads(line)
+    names = frozenset(name for name in values if name.startswith("val/"))
+    return (values["step"], names) if names else None
 
 
 class NonFiniteHook(Hook):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from myxtts.checkpoints import latest_state, load_state
+from myxtts.checkpoints import latest_state, load_state, recover
 from myxtts.checkpoints.states import SavedState
 from myxtts.errors import UserError
 from myxtts.training.steps import CompiledStep
@@ -19,6 +19,8 @@ def state_to_resume(folder: Path, resume: bool | Path | str | None) -> SavedStat
 
     `resume` is as `XTTSTrainer` takes it.
     """
+    recover(folder / "checkpoints")
+    _finish_setting_aside(folder)
     if isinstance(resume, (str, Path)):
         return load_state(resume)
     if resume is False:
@@ -37,18 +39,37 @@ def set_aside(folder: Path) -> Path | None:
     """Move the run in a folder to a name beside it, and return that, if there was a run."""
     if not (folder / "checkpoints").exists() and not (folder / "history.jsonl").exists():
         return None
+    (folder / _SET_ASIDE).mkdir(exist_ok=True)
+    return _finish_setting_aside(folder)
+
+
+def own_state(folder: Path, saved: SavedState | None) -> SavedState | None:
+    """A checkpoint, if it is one of the run in this folder: its facts are about this run."""
+    if saved is None or saved.path.resolve().parent != (folder / "checkpoints").resolve():
+        return None
+    return saved
+
+
+def _finish_setting_aside(folder: Path) -> Path | None:
+    """Move all of a run into a folder inside, and that beside it by one rename.
+
+    Where a kill has come in between, the next process finds that folder and carries on.
+    """
+    inside = folder / _SET_ASIDE
+    if not inside.exists():
+        return None
+    for path in folder.iterdir():
+        if path.name not in (_LOCK, _SET_ASIDE):
+            path.rename(inside / path.name)
     number = 1
     while (kept := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1
-    kept.mkdir()
-    for path in folder.iterdir():
-        if path.name != _LOCK:
-            path.rename(kept / path.name)
+    inside.rename(kept)
     log.info("the run that was in %s is kept in %s", folder, kept)
     return kept
 
 
-_LOCK = ".lock"
+_LOCK, _SET_ASIDE = ".lock", ".set-aside"
 
 
 @contextmanager

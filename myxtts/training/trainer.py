@@ -49,7 +49,7 @@ from myxtts.training.optimizer import averaged_weights, build_optimizer
 from myxtts.training.performance import PerformanceHook
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
-from myxtts.training.runs import alone_in, describe_step, state_to_resume
+from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.samples import SampleHook
 from myxtts.training.saving import METRIC, SavingHook
 from myxtts.training.sources import batches_per_epoch, endless, name_by_position
@@ -199,7 +199,8 @@ class XTTSTrainer:
             restore(variables, saved.arrays)
             abandon_after(self.folder / "checkpoints", saved.step)
         save_config(config, self.folder / "config.yaml")
-        hooks = partial(self._hooks, total, epoch_size, wired, val_dataset, variables)
+        own = own_state(self.folder, saved)
+        hooks = partial(self._hooks, total, epoch_size, wired, val_dataset, variables, own)
         log.info(
             "%d weights; %d steps of %d batches an epoch, in %s; %d done",
             self.model.count_params(),
@@ -320,7 +321,7 @@ class XTTSTrainer:
         return np.concatenate([np.asarray(one) for one in found])
 
     def _hooks(
-        self, total, epoch_size: int, wired: "Wiring", val_dataset, variables, ids_of
+        self, total, epoch_size: int, wired: "Wiring", val_dataset, variables, resumed, ids_of
     ) -> list[Hook]:
         training, optimizer = self.config.training, wired.optimizer
         interval = training.log_interval
@@ -345,8 +346,9 @@ class XTTSTrainer:
                 training.validation_interval,
                 listeners,
                 mean_mel_loss(val_dataset),
+                resumed=resumed,
             )
-        evaluation = self._evaluation(epoch_size, optimizer, listeners, Boards(boards))
+        evaluation = self._evaluation(epoch_size, optimizer, listeners, Boards(boards), resumed)
         chooses = evaluation is not None and training.evaluation_metric != METRIC
         saving = SavingHook(
             self.folder,
@@ -354,10 +356,11 @@ class XTTSTrainer:
             self._facts(),
             training.save_interval,
             training.keep_checkpoints,
-            None if chooses else validation,
+            validation,
             lambda folder: self.export_voice(folder, optimizer),
-            evaluation=evaluation if chooses else None,
+            evaluation=evaluation,
             metric=training.evaluation_metric if chooses else METRIC,
+            resumed=resumed,
         )
         # Losses that are no number stop the run before anything is saved.
         scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
@@ -388,7 +391,9 @@ class XTTSTrainer:
                 )
         return [*hooks, saving]
 
-    def _evaluation(self, epoch_size, optimizer, listeners, board) -> EvaluationHook | None:
+    def _evaluation(
+        self, epoch_size, optimizer, listeners, board, resumed
+    ) -> EvaluationHook | None:
         """What judges the voice as it is learnt, if that is wanted."""
         training = self.config.training
         if not training.enable_evaluation:
@@ -403,6 +408,7 @@ class XTTSTrainer:
             board,
             Candidates(self.folder / "candidates") if chooses else None,
             write_voice,
+            resumed,
         )
 
     def _facts(self) -> dict[str, Any]:

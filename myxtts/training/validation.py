@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from myxtts.checkpoints import SavedState
 from myxtts.training.loop import FINISHED, Hook, OutOfMemory, StepRecord, TrainingDiverged, tell
 from myxtts.training.optimizer import averaged_weights
 from myxtts.training.references import own_references
@@ -29,6 +30,7 @@ class ValidationHook(Hook):
         listeners: Sequence[Hook],
         mean_mel_loss: float,
         shown: Sequence[str] = ("stop_loss", "duration_loss"),
+        resumed: SavedState | None = None,
     ):
         self.model, self.optimizer, self.evaluate, self.batches = (
             model,
@@ -40,6 +42,12 @@ class ValidationHook(Hook):
         self.shown = shown
         self.scored: dict[int, dict[str, float]] = {}
         self._has_begun = False
+        known = (resumed.facts.get("known") or {}) if resumed else {}
+        if known.get("scores"):
+            self.scored[resumed.step] = known["scores"]
+        elif known:
+            # It was saved before it was scored, which is done if the run ends with this step.
+            self._has_begun = True
 
     def is_due(self, step: int) -> bool:
         return step % self.interval == 0

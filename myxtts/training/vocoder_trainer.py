@@ -45,7 +45,7 @@ from myxtts.training.optimizer import WarmUp
 from myxtts.training.performance import PerformanceHook
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
-from myxtts.training.runs import alone_in, describe_step, state_to_resume
+from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.saving import SavingHook
 from myxtts.training.sources import batches_per_epoch, endless
 from myxtts.training.steps import complete
@@ -184,7 +184,7 @@ class VocoderTrainer:
             self.folder,
             done,
         )
-        hooks = self._hooks(total, optimizer, evaluate, variables)
+        hooks = self._hooks(total, optimizer, evaluate, variables, own_state(self.folder, saved))
         epochs, recorder = training.stage2_epochs, self.performance.recorder
         loop = TrainingLoop(step, hooks, epochs, total, self.ids_of, done, recorder)
         reason = loop.run(chain([first], items))
@@ -209,7 +209,7 @@ class VocoderTrainer:
             schedule, weight_decay=1e-4, beta_2=0.99, global_clipnorm=clip
         )
 
-    def _hooks(self, total, optimizer, evaluate, variables) -> list[Hook]:
+    def _hooks(self, total, optimizer, evaluate, variables, resumed) -> list[Hook]:
         training = self.config.training
         interval = training.log_interval
         board = TensorBoardHook(self.folder / "tensorboard", interval)
@@ -226,6 +226,7 @@ class VocoderTrainer:
                 listeners,
                 mean_mel_loss(batches),
                 shown=("stft_loss",),
+                resumed=resumed,
             )
         saving = SavingHook(
             self.folder,
@@ -236,6 +237,7 @@ class VocoderTrainer:
             validation,
             lambda folder: save_vocoder(folder, self.kind, self.model, self.spec),
             names=("vocoder", "vocoder-best"),
+            resumed=resumed,
         )
         weights = ADVERSARIAL_WEIGHTS if self.is_adversarial else SPECTRAL_WEIGHTS
         hooks: list[Hook] = [

@@ -58,7 +58,9 @@ def test_every_interval_is_saved_with_its_place_in_the_plan(make_hook):
     run(hook, 1, 2, 3, 4, 5)
     assert kept(hook) == [2, 4]
     state = load_state(hook.last)
-    assert state.step == 4 and state.facts == {"utterances": 3, "epoch": 1, "number": 2}
+    known = {"scores": None, "has_spoken": None, "best": None}
+    assert state.step == 4
+    assert state.facts == {"utterances": 3, "epoch": 1, "number": 2, "known": known}
     np.testing.assert_array_equal(state.arrays["model/weight"], [4, 4])
     assert hook.exported == ["voice", "voice"]
 
