@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from myxtts.cli.checks import bottleneck_fix
+from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(bottleneck_fix(Path(__file__).with_name("config_gpu_bottleneck_fix.yaml")))
+    file = Path(__file__).with_name("config_gpu_bottleneck_fix.yaml")
+    sys.exit(run_program("myxtts.cli.checks", "bottleneck_fix", file))

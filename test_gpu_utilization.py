@@ -2,7 +2,7 @@
 
 import sys
 
-from myxtts.cli.checks import gpu_utilization
+from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(gpu_utilization())
+    sys.exit(run_program("myxtts.cli.checks", "gpu_utilization"))

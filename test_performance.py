@@ -2,7 +2,7 @@
 
 import sys
 
-from myxtts.cli.performance import main
+from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program("myxtts.cli.performance"))

@@ -2,8 +2,8 @@
 
 import sys
 
-from myxtts.cli.train_test_file import main
-from myxtts.config.presets import create_default_config as create_default_config
+from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program("myxtts.cli.train_test_file"))
+from myxtts.config.presets import create_default_config  # noqa: E402, F401

@@ -2,9 +2,8 @@
 
 import sys
 
-from myxtts.cli.train import build_config as build_config
-from myxtts.cli.train import main
-from myxtts.cli.train import parse_args as parse_args
+from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program("myxtts.cli.train"))
+from myxtts.cli.train import build_config, main, parse_args  # noqa: E402, F401

@@ -1,70 +1,31 @@
-"""The command `myxtts`: its verbs, one file each; nothing heavy is imported before one runs."""
+"""The command `myxtts`; nothing heavy is imported before one of its verbs runs."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 
 from myxtts import __version__
-from myxtts.cli import (
-    bench,
-    cache,
-    config,
-    data,
-    demo,
-    demo_voices,
-    doctor,
-    download,
-    evaluate,
-    finetune,
-    monitor,
-    prepare,
-    profile,
-    synthesize,
-    terminal,
-    train,
-    train_vocoder,
-    tune,
-    voices,
-    weights,
-)
-
-_VERBS = (
-    demo,
-    demo_voices,
-    data,
-    download,
-    prepare,
-    train,
-    train_vocoder,
-    finetune,
-    synthesize,
-    evaluate,
-    voices,
-    cache,
-    weights,
-    profile,
-    tune,
-    bench,
-    monitor,
-    doctor,
-    config,
-)
+from myxtts.cli import interrupts, terminal
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 2 for what the user can mend, 130 for Ctrl-C."""
-    args = build_parser().parse_args(argv)
-    return terminal.run(args.run, args)
+    with interrupts.heeded():
+        with interrupts.ending_at_once():
+            args = build_parser().parse_args(argv)
+        return terminal.run(args.run, args)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs; each stores the function to run as `run`."""
+    from myxtts.cli.verbs import VERBS
+
     about = "Voice-cloning text-to-speech: from recordings to a voice, with no step left waiting."
     parser = terminal.Parser(prog="myxtts", description=about)
     parser.add_argument("--version", action="version", version=f"myxtts {__version__}")
     terminal.add_verbose(parser)
     verbs = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in _VERBS:
+    for module in VERBS:
         module.add(verbs)
     return parser
 

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from myxtts.cli.interrupts import INTERRUPTED as INTERRUPTED
+from myxtts.cli.interrupts import ending_at_once, heeded
 from myxtts.errors import UserError
 
-OK, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 2, 130, 141
+OK, BAD_INPUT, BROKEN_PIPE = 0, 2, 141
 
 
 class Interrupted(KeyboardInterrupt):
@@ -22,7 +24,8 @@ def run(command: Callable[[argparse.Namespace], int | None], args: argparse.Name
     """Run a command and turn what it raises into a message and an exit code."""
     show_log(args.verbose)
     try:
-        code = command(args) or OK
+        with heeded():
+            code = command(args) or OK
         sys.stdout.flush()
         return code
     except UserError as error:
@@ -86,7 +89,8 @@ def import_tensorflow() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # it reads this once, on import
     verbose = logging.getLogger("myxtts").isEnabledFor(logging.INFO)
     try:
-        with contextlib.nullcontext() if verbose else _silent_descriptor(2):
+        # An import of native code can drop KeyboardInterrupt, and takes seconds.
+        with ending_at_once(), contextlib.nullcontext() if verbose else _silent_descriptor(2):
             import tensorflow  # noqa: F401
     except ModuleNotFoundError as error:
         raise UserError(
