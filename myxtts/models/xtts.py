@@ -191,8 +191,8 @@ class XTTS(keras.Model):
         tokens, mels]; frame_tokens [batch, frames]; durations [batch, tokens]; the predicted
         log_durations, pitch and energy [batch, tokens] and the true token_pitch and token_energy;
         the voice [batch, voice_dim]; heard_voice and asked_voice [batch, dim], descriptions of what
-        was said and of the reference by the same ear; speaker_logits [batch, speakers], or None of
-        one speaker.
+        was said and of the reference by the same ear, or None if it does not listen; speaker_logits
+        [batch, speakers], or None of one speaker.
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
@@ -316,7 +316,7 @@ class XTTS(keras.Model):
     def _heard(self, mel, inputs, described):
         """What is heard in what was said, and in the reference; nothing where it listens not."""
         if not self.listens:
-            return {"heard_voice": described, "asked_voice": described}
+            return {"heard_voice": None, "asked_voice": None}
         lengths = inputs["mel_lengths"]
         if self.published_voice:
             hear = self.published_voice.hear

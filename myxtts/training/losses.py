@@ -94,7 +94,13 @@ def stop_loss(logits, mel_lengths, reduction: int, positive_weight: float):
 
 
 def voice_similarity_loss(heard, asked):
-    """How far the voice heard is from the voice asked for, [batch, dim] each: 1 - cosine."""
+    """How far the voice heard is from the voice asked for, [batch, dim] each: 1 - cosine.
+
+    0 where nothing is heard (both are None).
+    """
+    if heard is None:
+        return tf.constant(0.0)
+    asked = tf.stop_gradient(asked)
     return tf.reduce_mean(1.0 + keras.losses.cosine_similarity(asked, heard))
 
 
@@ -174,7 +180,7 @@ class XTTSLoss:
             "pitch_loss": prosody_loss(outputs["pitch"], outputs["token_pitch"], tokens),
             "energy_loss": prosody_loss(outputs["energy"], outputs["token_energy"], tokens),
             "voice_similarity_loss": voice_similarity_loss(
-                outputs["heard_voice"], tf.stop_gradient(outputs["asked_voice"])
+                outputs["heard_voice"], outputs["asked_voice"]
             ),
             "contrastive_loss": contrastive_loss(
                 outputs["voice"], batch["speaker"], self.temperature, self.margin

@@ -208,7 +208,7 @@ def test_it_compares_what_it_said_with_the_reference_by_the_same_ear():
     np.testing.assert_allclose(outputs["heard_voice"], said, atol=1e-5)
     model.listens = False
     outputs = model(inputs)
-    np.testing.assert_array_equal(outputs["heard_voice"], outputs["asked_voice"])
+    assert outputs["heard_voice"] is None and outputs["asked_voice"] is None
 
 
 def test_a_style_is_added_to_the_voice_and_can_be_chosen():

@@ -170,7 +170,7 @@ def test_the_voice_of_a_reference_is_trained(batch):
 def test_among_one_speaker_nobody_listens_to_what_was_said(batch):
     model = tiny_model(speakers=1)
     outputs = model(with_reference({**batch, "speaker": tf.zeros([3], tf.int32)}))
-    np.testing.assert_array_equal(outputs["heard_voice"], outputs["asked_voice"])
+    assert outputs["heard_voice"] is None and outputs["asked_voice"] is None
 
 
 def test_a_saved_model_says_the_same_after_loading(model, batch, tmp_path):

@@ -127,6 +127,13 @@ def test_the_voice_asked_for_learns_nothing_from_the_voice_heard():
     assert gradients[0] is None and np.abs(gradients[1]).max() > 0
 
 
+def test_where_nothing_is_heard_the_voice_loss_is_exactly_0():
+    batch, outputs = one_of_each()
+    nothing = {"asked_voice": None, "heard_voice": None}
+    terms = XTTSLoss.from_config(tiny_config()).terms(batch, outputs | nothing)
+    assert float(terms["voice_similarity_loss"]) == 0.0
+
+
 # Three voices, two of which are one speaker's: their cosines are .6, 0 and .8.
 VOICES, SPEAKER = numbers([2, 0], [0.6, 0.8], [0, 3]), tf.constant([0, 0, 1])
 
