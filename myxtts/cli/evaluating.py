@@ -1,5 +1,6 @@
 """What an evaluation needs of a voice, a corpus and this machine: speech, recordings and judges."""
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 ENCODERS = ("ecapa_tdnn", "resemblyzer")
 REFERENCE = "the reference"  # who speaks where a voice is cloned
 EXAMPLES, MOST_SPEAKERS = 6, 12  # recordings to know a speaker by, and speakers to be told apart
+
+METRICS = ("wer", "cer", "mos")  # which need a judge
+
+logger = logging.getLogger(__name__)
 
 Watch = Callable[[str, str], AbstractContextManager]
 
@@ -209,7 +214,7 @@ class VoiceEvaluator:
             for name, value in found.scores().items()
             if found.measures[name].kind.part in wanted
         }
-        for name in ("wer", "cer", "mos"):
+        for name in METRICS:
             ceiling = found.measures[name].intervals.get(RECORDINGS) if name in scores else None
             if ceiling:
                 scores[f"recorded_{name}"] = ceiling.value
@@ -226,6 +231,8 @@ def path_of(speech: "Speech") -> "np.ndarray":
 
 def training_evaluator(config: XTTSConfig) -> VoiceEvaluator | None:
     """What judges a voice while it trains, if that is wanted; what it lacks is said before."""
+    from myxtts.evaluation.evaluator import KINDS
+
     training = config.training
     if not training.enable_evaluation:
         return None
@@ -234,6 +241,9 @@ def training_evaluator(config: XTTSConfig) -> VoiceEvaluator | None:
     language = config.data.language
     judges = find_judges(language, None, default_folder())
     check_metric(training.evaluation_metric, judges)
+    for part, reason in judges.absent.items():
+        names = [name.upper() for name in METRICS if KINDS[name].part == part]
+        logger.warning("%s will not be measured: %s", " and ".join(names), reason)
     return VoiceEvaluator(judges, training.evaluation_sentences, language)
 
 

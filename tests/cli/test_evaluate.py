@@ -253,6 +253,15 @@ def test_a_metric_that_nobody_can_measure_is_refused_before_training():
     check_metric("cer", Judges(Recogniser()))
 
 
+def test_what_an_evaluation_lacks_is_said_before_training(monkeypatch, caplog, tmp_path):
+    monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", str(tmp_path))
+    training_evaluator(XTTSConfig(enable_evaluation=True, evaluation_metric="loss", language="fa"))
+    listening, rating = (record.getMessage() for record in caplog.records)
+    assert listening.startswith("WER and CER will not be measured: there is no recogniser of 'fa'")
+    assert rating.startswith("MOS will not be measured: the weights of dnsmos are not in")
+    assert "`myxtts weights get dnsmos`" in rating
+
+
 def test_the_path_shows_which_token_each_frame_says():
     speech = Synthesizer(fake_voice()).speak("One. Two.")
     path = path_of(speech)
