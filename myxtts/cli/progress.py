@@ -5,9 +5,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from myxtts.monitoring.heartbeat import doing, heartbeat, shown
+
 INTERVAL_SECONDS = 10.0
 
-# report(done, total, seconds of audio among what is done)
+# report(done, total or 0 if unknown, seconds of audio among what is done)
 Report = Callable[..., None]
 
 
@@ -15,7 +17,8 @@ Report = Callable[..., None]
 def progress(title: str, unit: str = "utterances") -> Iterator[Report]:
     """Yield a function to be told `done, total` and perhaps the seconds of audio that are done."""
     if not sys.stderr.isatty():
-        yield _Lines(title, unit)
+        with doing(title), heartbeat(_say):
+            yield _Lines(title, unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -30,7 +33,7 @@ def progress(title: str, unit: str = "utterances") -> Iterator[Report]:
 
         def report(done: int, total: int, seconds: float = 0.0) -> None:
             fields = {"count": _count(done, total, unit), "speed": _speed(seconds, began)}
-            bar.update(task, completed=done, total=total, **fields)
+            bar.update(task, completed=done, total=_known(done, total), **fields)
 
         yield report
 
@@ -47,13 +50,26 @@ class _Lines:
         if now - self.last < INTERVAL_SECONDS or not done:
             return
         self.last = now
-        left = (now - self.began) * (total - done) / done
-        parts = [_count(done, total, self.unit), f"{left:.0f} s left", _speed(seconds, self.began)]
-        print(f"{self.title}: {', '.join(filter(None, parts))}", file=sys.stderr)
+        left = ""
+        if _known(done, total):
+            left = f"{(now - self.began) * (total - done) / done:.0f} s left"
+        parts = [_count(done, total, self.unit), left, _speed(seconds, self.began)]
+        _say(f"{self.title}: {', '.join(filter(None, parts))}")
+        shown()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _known(done: int, total: int) -> int | None:
+    """The total, or None where it is not known or was promised too low."""
+    return total if total and done <= total else None
 
 
 def _count(done: int, total: int, unit: str) -> str:
-    return f"{done:,} of {total:,} {unit}"
+    of = f" of {total:,}" if _known(done, total) else ""
+    return f"{done:,}{of} {unit}"
 
 
 def _speed(seconds: float, began: float) -> str:

@@ -23,7 +23,8 @@ LJSPEECH_URL = "https://data.keithito.com/data/speech/LJSpeech-1.1.tar.bz2"
 LJSPEECH_SHA256 = "be1a30453f28eb8dd26af4101ae40cbf2c50413b1bb21936cbcdc6fae3de8aa5"
 LJSPEECH_CLIPS = 13_100
 
-Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), done, total
+# stage ("download" or "unpack"), done, total or 0 if the server does not tell
+Progress = Callable[[str, int, int], None]
 
 _BROKEN = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 _CHUNK = 1 << 20
@@ -120,8 +121,9 @@ def _fetch_rest(url: str, part: BinaryIO, report: Progress) -> None:
                 logger.info("the server cannot resume; starting over")
                 part.truncate(0)
                 start = 0
-            total = start + int(response.headers.get("Content-Length") or 0)
-            _check_space(part, total - start, total)
+            length = int(response.headers.get("Content-Length") or 0)
+            total = start + length if length else 0
+            _check_space(part, length, total)
             _copy(response, part, total, report)
     except urllib.error.HTTPError as error:
         if error.code == 416 and start:

@@ -16,6 +16,7 @@ from myxtts.checkpoints import SavedState, Voice, load_voice, recover
 from myxtts.checkpoints.files import new_folder, remove_folder
 from myxtts.data.utterance import Utterance
 from myxtts.errors import UserError
+from myxtts.monitoring.heartbeat import doing
 from myxtts.training.loop import FINISHED, Hook, StepRecord, tell
 from myxtts.training.tensorboard import Boards
 
@@ -136,7 +137,8 @@ class EvaluationHook(Hook):
         if reason == FINISHED:
             if self._has_begun and step not in self._known:
                 self.evaluate(step)
-            self.collect(wait=True)
+            with doing("waiting for the last evaluation"):
+                self.collect(wait=True)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -144,7 +146,7 @@ class EvaluationHook(Hook):
     def evaluate(self, step: int) -> None:
         """Speak after a step; the score comes later."""
         began = time.monotonic()
-        with self.snapshot() as voice:
+        with doing(f"evaluating after step {step:,}"), self.snapshot() as voice:
             if self._speak(step, lambda: voice) and self.candidates:
                 self._keep(step, voice)
         log.info("evaluation after step %d: spoke in %.1f s", step, time.monotonic() - began)

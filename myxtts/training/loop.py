@@ -13,12 +13,14 @@ import tensorflow as tf
 
 from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Recorder
+from myxtts.monitoring.heartbeat import doing
 from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
 from myxtts.training.steps import CompiledStep
 
 log = logging.getLogger(__name__)
 
 FINISHED, FAILED = "finished", "failed"
+COMPILING = "compiling the step"
 # The first steps are fetched at once, and show how long the device takes.
 SEEN_TO_THE_END = 3
 
@@ -188,7 +190,7 @@ class TrainingLoop:
     def run(self, items: Items) -> str:
         """Run to the end and say why it ended; every hook hears of it, whatever happens."""
         reason = FAILED
-        with interruptible() as asked:
+        with interruptible() as asked, doing("starting") as self._activity:
             try:
                 for hook in self.hooks:
                     hook.start(self.done)
@@ -203,6 +205,7 @@ class TrainingLoop:
         Each is called, also after one that raises; nobody is to save what has diverged.
         """
         errors: list[BaseException] = []
+        self._activity.rename("finishing")
         for hook in self.hooks:
             try:
                 tell(hook, lambda one, why=reason: one.finish(self.done, why))
@@ -246,6 +249,7 @@ class TrainingLoop:
 
     def _step(self, epoch: int, number: int, batch: dict[str, tf.Tensor]) -> None:
         timeline = self._timeline
+        self._activity.rename(self._describe_step())
         try:
             batch = self.step.place(batch)
             timeline.mark(COPY)
@@ -289,6 +293,11 @@ class TrainingLoop:
             tell(hook, say)
             spent = self._timeline.mark(HOOKS)
             self.recorder.add_hook(type(hook).__name__, 1e3 * spent)
+
+    def _describe_step(self) -> str:
+        if self._taken == 0 and not self.step.is_eager:
+            return COMPILING
+        return f"step {self.done + 1:,} of {self.total_steps:,}"
 
     def _describe_batch(self, batch: dict[str, tf.Tensor]) -> str:
         count, frames = batch["mel"].shape[:2]

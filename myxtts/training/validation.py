@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from myxtts.checkpoints import SavedState
+from myxtts.monitoring.heartbeat import doing
 from myxtts.training.loop import FINISHED, Hook, OutOfMemory, StepRecord, TrainingDiverged, tell
 from myxtts.training.optimizer import averaged_weights
 from myxtts.training.references import own_references
@@ -64,7 +65,7 @@ class ValidationHook(Hook):
 
     def validate(self, step: int) -> dict[str, float]:
         """The means of all terms over the validation utterances."""
-        with averaged_weights(self.model, self.optimizer):
+        with doing(f"validating after step {step:,}"), averaged_weights(self.model, self.optimizer):
             metrics = self._scores(step)
         bad = [name for name, value in metrics.items() if not math.isfinite(value)]
         if bad:

@@ -35,7 +35,8 @@ def server(monkeypatch):
             else:
                 self.send_response(200)
             rest = here.body[start:]
-            self.send_header("Content-Length", str(len(rest)))
+            if here.tells_length:
+                self.send_header("Content-Length", str(len(rest)))
             self.end_headers()
             self.wfile.write(rest[: here.breaks_after] if here.breaks_after else rest)
 
@@ -44,7 +45,7 @@ def server(monkeypatch):
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.body, server.ranges, server.resumes, server.breaks_after = b"", [], True, 0
-        server.status = 0
+        server.status, server.tells_length = 0, True
         server.url = f"http://127.0.0.1:{server.server_address[1]}/LJSpeech-1.1.tar.bz2"
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -91,6 +92,16 @@ def test_fetches_verifies_and_leaves_only_the_corpus(server, tmp_path):
     assert left_in(target / "wavs") == ["LJ001-0000.wav", "LJ001-0001.wav", "LJ001-0002.wav"]
     assert ("download", len(server.body), len(server.body)) in seen
     assert [stage for stage, _, _ in seen if stage == "unpack"] == ["unpack"] * 4
+
+
+def test_a_resumed_download_of_unknown_length_promises_no_total(server, tmp_path):
+    server.body = make_archive()
+    server.tells_length = False
+    (tmp_path / "LJSpeech-1.1.tar.bz2.part").write_bytes(server.body[:100])
+    seen = []
+    fetch(server, tmp_path / "lj", progress=lambda *step: seen.append(step))
+    assert server.ranges == ["bytes=100-"]
+    assert ("download", len(server.body), 0) in seen
 
 
 def test_a_complete_corpus_is_not_fetched_again(server, tmp_path):
