@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from myxtts.cli.interrupts import INTERRUPTED as INTERRUPTED
 from myxtts.cli.interrupts import ending_at_once, heeded
 from myxtts.errors import UserError
+from myxtts.monitoring import console
 
 OK, BAD_INPUT, BROKEN_PIPE = 0, 2, 141
 
@@ -114,19 +115,7 @@ def _silent_descriptor(number: int) -> Iterator[None]:
 
 def show_log(verbose: bool) -> None:
     """Show warnings, or with `verbose` the whole log, without the names of modules."""
-    logger = logging.getLogger("myxtts")
-    for handler in [own for own in logger.handlers if isinstance(own, _Stderr)]:
-        logger.removeHandler(handler)
-    logger.addHandler(_Stderr())
-    logger.setLevel(logging.INFO if verbose else logging.WARNING)
-
-
-class _Stderr(logging.Handler):
-    """Writes to whatever is stderr at that moment, so that a progress bar can make room."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        prefix = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
-        print(f"{prefix}{self.format(record)}", file=sys.stderr)
+    console.show_log(logging.INFO if verbose else logging.WARNING)
 
 
 def _fail(message: str, code: int) -> int:

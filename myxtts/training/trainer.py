@@ -31,6 +31,8 @@ from myxtts.data.embeddings import VoiceEncoder
 from myxtts.data.training_data import KnownTables, TrainingData
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
+from myxtts.monitoring.console import show_log_unless_set_up
+from myxtts.monitoring.heartbeat import doing, heartbeat
 from myxtts.training.balance import AdaptiveWeights
 from myxtts.training.evaluation import Candidates, EvaluationHook, Evaluator
 from myxtts.training.growth import (
@@ -62,6 +64,7 @@ from myxtts.training.steps import (
 )
 from myxtts.training.tensorboard import Boards, TensorBoardHook
 from myxtts.training.validation import ValidationHook, mean_mel_loss, speaker_voices
+from myxtts.training.wandb import WandbHook, import_wandb
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +95,8 @@ class Wiring:
 class XTTSTrainer:
     """Trains a model on a corpus, in a folder from which it can go on.
 
+    `config` may be the data's section alone, the others then have their defaults; `build_model`
+    builds a `model` for it, as the trainer does where none is given.
     `resume` is None to go on from the folder's last checkpoint where there is one, True to fail
     where there is none, False to start over (the old run is kept beside), or a checkpoint's path.
     With `start` a run begins from that voice instead of from nothing: its tokenizer stays, as does
@@ -101,12 +106,16 @@ class XTTSTrainer:
 
     def __init__(
         self,
-        config: XTTSConfig,
+        config: XTTSConfig | DataConfig,
         model: keras.Model | None = None,
         resume: bool | Path | str | None = None,
         start: Voice | None = None,
         evaluator: Evaluator | None = None,
     ):
+        show_log_unless_set_up()
+        config = config if isinstance(config, XTTSConfig) else XTTSConfig(data=config)
+        if config.training.use_wandb:
+            import_wandb()  # whose absence is to be known before anything is prepared
         self.config, self.model, self.resume, self.start = config, model, resume, start
         self.evaluator = evaluator
         self.encoder = None
@@ -140,7 +149,7 @@ class XTTSTrainer:
         source = self.data if train_dataset is None else train_dataset
         val_dataset = self._own_validation() if val_dataset is None else val_dataset
         self.folder.mkdir(parents=True, exist_ok=True)
-        with alone_in(self.folder):
+        with alone_in(self.folder), doing("building the model"), heartbeat(log.info):
             return self._train(source, val_dataset)
 
     def _load_encoder(self) -> VoiceEncoder | None:
@@ -331,8 +340,6 @@ class XTTSTrainer:
         )
         boards: list[Hook] = [board]
         if training.use_wandb:
-            from myxtts.training.wandb import WandbHook
-
             project, settings = training.wandb_project, to_dict(self.config)
             boards.append(WandbHook(project, settings, self.folder, interval))
         listeners += boards
@@ -370,7 +377,7 @@ class XTTSTrainer:
             ),
             LogHook(wired.loss.weights),
             *listeners,
-            ProgressHook(total, interval),
+            ProgressHook(total, interval, is_compiled=not wired.step.is_eager),
             self.performance,
         ]
         if evaluation is not None:
@@ -449,6 +456,13 @@ class XTTSTrainer:
             number = 0
         log.info("going on from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
         return saved.step, epoch, number
+
+
+def build_model(config: XTTSConfig | DataConfig, progress=None) -> keras.Model:
+    """Build the model of a configuration for its corpus, which is opened to learn the sizes."""
+    trainer = XTTSTrainer(config)
+    trainer.prepare_datasets(progress)
+    return trainer._build_model()
 
 
 def write_voice(folder: Path, voice: Voice) -> None:

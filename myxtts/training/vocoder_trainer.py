@@ -39,6 +39,8 @@ from myxtts.models.vocoders import (
     kind_of,
     settings_of,
 )
+from myxtts.monitoring.console import show_log_unless_set_up
+from myxtts.monitoring.heartbeat import doing, heartbeat
 from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook
 from myxtts.training.loop import Hook, StepRecord, TrainingLoop
 from myxtts.training.optimizer import WarmUp
@@ -83,6 +85,7 @@ class VocoderTrainer:
         resume: bool | Path | str | None = None,
         voice: Voice | None = None,
     ):
+        show_log_unless_set_up()
         self.config, self.folder = config, Path(folder).expanduser()
         self.resume, self.voice = resume, voice
         self.spec = config.data.audio_spec
@@ -107,7 +110,7 @@ class VocoderTrainer:
         if self.pieces is None:
             self.prepare_datasets()
         self.folder.mkdir(parents=True, exist_ok=True)
-        with alone_in(self.folder):
+        with alone_in(self.folder), doing("building the model"), heartbeat(log.info):
             return self._train()
 
     @property
@@ -244,7 +247,7 @@ class VocoderTrainer:
             NonFiniteHook(self.ids_of, lambda: saving.last),
             LogHook(weights),
             *listeners,
-            ProgressHook(total, interval),
+            ProgressHook(total, interval, is_compiled=not evaluate.is_eager),
             self.performance,
         ]
         if validation is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,23 @@ from myxtts.training.loop import Listener, StepRecord
 from myxtts.training.tensorboard import grey
 
 
+def import_wandb() -> ModuleType:
+    """Return the package, or raise what to install."""
+    try:
+        import wandb
+    except ModuleNotFoundError as error:
+        raise UserError(
+            "Weights & Biases was asked for and is not installed: "
+            "pip install 'myxtts[wandb]', or set training.use_wandb to false"
+        ) from error
+    return wandb
+
+
 class WandbHook(Listener):
     """Logs to one W&B run, which a restart goes on with."""
 
     def __init__(self, project: str, config: Mapping[str, Any], folder: Path, log_interval: int):
-        try:
-            import wandb
-        except ModuleNotFoundError as error:
-            raise UserError(
-                "Weights & Biases was asked for and is not installed: "
-                "pip install 'myxtts[wandb]', or set training.use_wandb to false"
-            ) from error
-        self._wandb, self._run, self._step = wandb, None, 0
+        self._wandb, self._run, self._step = import_wandb(), None, 0
         self.project, self.config = project, dict(config)
         self.folder, self.log_interval = Path(folder), log_interval
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 import tensorflow as tf
 
 from myxtts.checkpoints import load_state, load_voice, saved_states
+from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.errors import UserError
 from myxtts.training import trainer as trainer_module
 from myxtts.training.loop import OutOfMemory, TrainingDiverged
 from myxtts.training.runs import alone_in
-from myxtts.training.trainer import XTTSTrainer
+from myxtts.training.trainer import XTTSTrainer, build_model
 from tests.make_corpus import make_corpus
 from tests.training.runs import final_state, run_config
 
@@ -191,3 +193,25 @@ def test_a_second_training_in_the_same_folder_is_refused(make_trainer):
         with pytest.raises(UserError, match="another process trains in .*--checkpoint-dir"):
             trainer.train()
     assert not (trainer.folder / "checkpoints").exists()
+
+
+def test_a_trainer_takes_the_data_section_alone(corpus):
+    data = DataConfig(dataset_path=str(corpus), batch_size=3)
+    assert XTTSTrainer(data).config == XTTSConfig(data=data)
+
+
+def test_a_model_is_built_for_the_corpus_of_a_configuration(make_trainer):
+    config = make_trainer().config
+    model = build_model(config)
+    trainer = XTTSTrainer(config, model)
+    own = trainer.prepare_datasets()[0]
+    assert trainer.model is model
+    assert model.settings["vocab_size"] == own.tokenizer.vocab_size
+    assert model.settings["num_speakers"] == 2
+
+
+def test_wandb_without_its_package_is_refused_before_anything_is_prepared(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    config = XTTSConfig(data_path=tmp_path / "nothing", use_wandb=True)
+    with pytest.raises(UserError, match=r"pip install 'myxtts\[wandb\]'"):
+        XTTSTrainer(config)
