@@ -96,6 +96,12 @@ def write_references(folder: Path) -> None:
 
 def prepare(world: Path, file: Path, references: References) -> Outcome:
     """`myxtts prepare`: afterwards every store holds what it held."""
+    ended = small_runs.attempt(world, small_runs.PREPARE, world.parent / "prepare.log")
+    return _ended(ended, file, lambda: _stores(world, references))
+
+
+def prepare_voices(world: Path, file: Path, references: References) -> Outcome:
+    """The same with a speaker encoder, which describes the voices that are missing."""
     ended = small_runs.attempt(world, WITH_ENCODER, world.parent / "prepare.log", _use_stand_in)
     return _ended(ended, file, lambda: _stores(world, references))
 
@@ -111,8 +117,8 @@ def verify_and_fix(world: Path, file: Path, references: References) -> Outcome:
         return Outcome(WRONG, f"verify found nothing; {wrong}") if wrong else Outcome(EQUAL)
     if not _names(ended.text, file):
         return Outcome(WRONG, f"verify does not name {file.name}: {ended.text[-200:]}")
-    for words in (small_runs.FIX, WITH_ENCODER, small_runs.VERIFY):
-        ended = small_runs.attempt(world, words, log, _use_stand_in)
+    for words in (small_runs.FIX, small_runs.VERIFY):
+        ended = small_runs.attempt(world, words, log)
         if outcome := small_runs.broken(ended, (0,)):
             return outcome
     wrong = small_runs.store_differences(

@@ -51,7 +51,9 @@ _STATES = f"{RUN}/checkpoints/*/*"
 TARGETS = (
     Target("cache, by prepare", _STORES, flip_checks.prepare, 260),
     Target("cache, by verify and fix", _STORES, flip_checks.verify_and_fix, 160),
-    Target("cache of voices, by prepare", (f"{_CACHE}/voices-*/*",), flip_checks.prepare, 60),
+    Target(
+        "cache of voices, by prepare", (f"{_CACHE}/voices-*/*",), flip_checks.prepare_voices, 40
+    ),
     Target("derived caches, by verify and fix", _DERIVED, flip_checks.verify_and_fix, 80),
     Target("checkpoint, by resuming from it", (_STATES,), flip_checks.load_state, 180),
     Target("mark of the best", ("*/checkpoints/best.json",), flip_checks.load_best, 50),
