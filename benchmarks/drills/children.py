@@ -4,6 +4,7 @@ Fork only from a process that has imported TensorFlow and run nothing with it: i
 survive a fork.
 """
 
+import ctypes
 import os
 import resource
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 import psutil
 
 CRASH = 70  # exit code of a child that raised
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ def _be_child(function: Callable[[], int | None], log: Path) -> None:
     code = CRASH
     try:
         os.setpgid(0, 0)
+        end_with_parent()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for number in (1, 2):
@@ -149,6 +152,11 @@ def _be_child(function: Callable[[], int | None], log: Path) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def end_with_parent() -> None:
+    """Have this process killed when the one that forked it ends, however that ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(pid: int, deadline: float):

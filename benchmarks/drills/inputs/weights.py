@@ -6,6 +6,7 @@ import pickle
 import struct
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -204,7 +205,6 @@ def _lie(random: Random) -> tuple[str, bytes]:
 def _zip(random: Random) -> tuple[str, bytes]:
     """Archives that unpack to much, or whose directory and members disagree."""
     pickled = _state(random)
-    zeros = bytes(40 * 2**20)
     name = random.choice(
         (
             "bomb",
@@ -218,10 +218,9 @@ def _zip(random: Random) -> tuple[str, bytes]:
         )
     )
     if name == "bomb":
-        members = {"data.pkl": pickled, "data/0": zeros, "data/1": zeros}
-        return name, _zipped(members, zipfile.ZIP_DEFLATED)
+        return name, _bomb("data/0")
     if name == "pickle-bomb":
-        return name, _zipped({"data.pkl": b"\x80\x02" + zeros + b"."}, zipfile.ZIP_DEFLATED)
+        return name, _bomb("data.pkl")
     if name == "no-pickle":
         return name, _zipped({"data/0": b"x"})
     if name == "traversal":
@@ -236,6 +235,13 @@ def _zip(random: Random) -> tuple[str, bytes]:
     if name == "flags":
         return name, data[: directory + 8] + b"\xff\xff" + data[directory + 10 :]
     return name, data[: directory + 20] + b"\xff" * 8 + data[directory + 28 :]
+
+
+@cache
+def _bomb(name: str) -> bytes:
+    """An archive of some kilobytes with a member of 60 MB."""
+    members = {"data.pkl": _state(Random(0)), "data/0": bytes(32), "data/1": bytes(32)}
+    return _zipped(members | {name: b"\x80\x02" + bytes(60 * 2**20) + b"."}, zipfile.ZIP_DEFLATED)
 
 
 # safetensors
