@@ -16,6 +16,7 @@ from myxtts.training.loop import Hook, Listener, StepRecord, TrainingDiverged
 
 log = logging.getLogger(__name__)
 
+HISTORY = "history.jsonl"
 WEIGHTED = "weighted/"
 # Loss scaling halves its scale each time: by then it has given up all that float16 can spare.
 MOST_SKIPPED = 20
@@ -76,7 +77,7 @@ class HistoryHook(Listener):
     """
 
     def __init__(self, folder: Path, log_interval: int):
-        self.path = Path(folder) / "history.jsonl"
+        self.path = Path(folder) / HISTORY
         self.log_interval = log_interval
         self._times: Means | None = None
         self._earlier: set[tuple[int, frozenset[str]]] = set()

@@ -23,8 +23,10 @@ from myxtts.checkpoints import (
     state_path,
     unmark_best,
 )
-from myxtts.checkpoints.files import DamagedError, remove_folder
+from myxtts.checkpoints.files import DamagedError, explained, remove_folder
+from myxtts.data.disk import sync
 from myxtts.training.evaluation import EvaluationHook
+from myxtts.training.hooks import HISTORY
 from myxtts.training.loop import FAILED, FINISHED, Hook, StepRecord
 from myxtts.training.validation import ValidationHook
 
@@ -125,6 +127,7 @@ class SavingHook(Hook):
             best = Best(step, self.metric, value, state_path(self.states, step))
         known = self._known_at(step, best)
         facts = {**self.facts, **self._position, "known": known}
+        self._sync_history()
         self.last = save_state(self.states, step, self.variables, facts)
         self._saved_step, self._known = step, known
         if is_best:
@@ -132,6 +135,14 @@ class SavingHook(Hook):
         self._prune()
         self._export(is_best)
         log.info("saved %s%s", self.last, ", the best so far" if is_best else "")
+
+    def _sync_history(self) -> None:
+        """Have the history on the disk before a checkpoint that later lines follow."""
+        path = self.folder / HISTORY
+        if path.exists():
+            with explained(path):
+                sync(path)
+                sync(self.folder)
 
     def _known_at(self, step: int, best: Best | None) -> dict[str, Any]:
         """What a checkpoint says of its own scores and of the best so far."""

@@ -1,6 +1,7 @@
 """What is saved when, which is the best, and what is kept."""
 
 import json
+import os
 
 import keras
 import numpy as np
@@ -126,3 +127,26 @@ def test_where_nothing_was_done_nothing_is_saved(make_hook):
     hook.start(0)
     hook.finish(0, "SIGTERM")
     assert hook.last is None and kept(hook) == []
+
+
+def test_the_history_is_on_the_disk_before_the_checkpoint(make_hook, tmp_path, monkeypatch):
+    events: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def watch_sync(descriptor):
+        events.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def watch_rename(old, new):
+        events.append(f"to {new}")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", watch_sync)
+    monkeypatch.setattr(os, "rename", watch_rename)
+    history = tmp_path / "history.jsonl"
+    history.write_text('{"step": 1}\n')
+    hook = make_hook(interval=1)
+    hook.start(0)
+    hook.after_step(StepRecord(1, 0, 0, {}, np.arange(1), StepTimes()))
+    state = f"to {tmp_path / 'checkpoints' / 'step-00000001'}"
+    assert events.index(str(history)) < events.index(str(tmp_path)) < events.index(state)
