@@ -108,6 +108,17 @@ def latest_state(folder: str | Path) -> SavedState | None:
 def load_state(path: str | Path) -> SavedState:
     """Load a state after checking every byte of it."""
     path = Path(path)
+    record = _read_record(path)
+    arrays = read_tensors(path / _ARRAYS, record)
+    return SavedState(record["step"], arrays, record["facts"], path)
+
+
+def read_facts(path: str | Path) -> dict[str, Any]:
+    """The facts of a state, without its arrays."""
+    return _read_record(Path(path))["facts"]
+
+
+def _read_record(path: Path) -> dict[str, Any]:
     record = read_json(path / _RECORD)
     version = record.get("format")
     if isinstance(version, int) and version > FORMAT_VERSION:
@@ -117,8 +128,7 @@ def load_state(path: str | Path) -> SavedState:
         )
     if record.pop("check", None) != _digest(record):
         raise DamagedError(f"{path / _RECORD} is damaged: it is not what was written")
-    arrays = read_tensors(path / _ARRAYS, record)
-    return SavedState(record["step"], arrays, record["facts"], path)
+    return record
 
 
 def mark_best(folder: str | Path, step: int, metric: str, value: float) -> None:

@@ -51,6 +51,12 @@ from myxtts.training.optimizer import averaged_weights, build_optimizer
 from myxtts.training.performance import PerformanceHook
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
+from myxtts.training.resuming import (
+    check_corpus_facts,
+    check_run_of,
+    check_settings,
+    decisive_settings,
+)
 from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.samples import SampleHook
 from myxtts.training.saving import METRIC, SavingHook
@@ -127,6 +133,8 @@ class XTTSTrainer:
 
     def prepare_datasets(self, progress=None) -> tuple[TrainingData, Iterable | None]:
         """Open the corpus: what is trained on, and the validation batches if there are any."""
+        # Before hours of preparation: what differs in the settings alone is known by now.
+        check_run_of(self.folder, self.resume, self.config)
         if self.start:
             own = _portable(self.config)
             asked = {path: Setting(_setting(own, path), "as configured") for path in LASTING}
@@ -190,6 +198,7 @@ class XTTSTrainer:
     def _train(self, source, val_dataset: Iterable | None) -> str:
         config, training = self.config, self.config.training
         saved = state_to_resume(self.folder, self.resume)
+        self._check_resumed(saved)
         epoch_size = batches_per_epoch(source)
         total = epoch_size * training.epochs
         total = min(total, training.max_steps) if training.max_steps else total
@@ -425,24 +434,26 @@ class XTTSTrainer:
             "start": self.start and identity(self.start),
             "plan": {path: _setting(self.config, path) for path in PLAN_SETTINGS},
             "utterances": len(cache),
+            "settings": decisive_settings(self.config),
             "tokenizer": self.data.tokenizer.fingerprint(),
+            "symbols": list(self.data.tokenizer.symbols),
             "speaker encoder": self.encoder_weights,
             "speakers": list(cache.speakers),
             "languages": list(cache.languages),
         }
 
+    def _check_resumed(self, saved: SavedState | None) -> None:
+        """Refuse a checkpoint of another run before anything is built for it."""
+        if saved is not None:
+            check_beginning(saved, self.start)
+            check_settings(saved.path, saved.facts, self.config)
+            check_corpus_facts(saved, self._facts(), self.config.data.text_units)
+
     def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
         """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
         if saved is None:
             return 0, 0, 0
-        check_beginning(saved, self.start)
         facts = self._facts()
-        for name in ("tokenizer", "speaker encoder", "speakers", "languages"):
-            if saved.facts.get(name) != facts[name]:
-                raise UserError(
-                    f"{saved.path} was trained with other {name}: go on with the corpus and the "
-                    "settings of that run, or start over with --reset-training"
-                )
         epoch, number = saved.facts["epoch"], saved.facts["number"]
         changed = [name for name in ("plan", "utterances") if saved.facts[name] != facts[name]]
         if changed and number:

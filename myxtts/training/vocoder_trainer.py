@@ -1,7 +1,9 @@
 """The second stage: a vocoder trained on pieces of a corpus, in a folder it can go on from."""
 
 import hashlib
+import json
 import logging
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,6 @@ import tensorflow as tf
 
 from myxtts import runtime
 from myxtts.checkpoints import (
-    CheckpointError,
     Voice,
     abandon_after,
     as_voice_encoder,
@@ -47,6 +48,7 @@ from myxtts.training.optimizer import WarmUp
 from myxtts.training.performance import PerformanceHook
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
+from myxtts.training.resuming import difference, refuse
 from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.saving import SavingHook
 from myxtts.training.sources import batches_per_epoch, endless
@@ -150,6 +152,8 @@ class VocoderTrainer:
     def _train(self) -> str:
         training = self.config.training
         saved = state_to_resume(self.folder, self.resume)
+        if saved is not None:
+            refuse(self.folder, vocoder_differences(saved.facts, self._facts()))
         epoch_size = batches_per_epoch(self.pieces)
         total = epoch_size * training.stage2_epochs
         total = min(total, training.stage2_max_steps) if training.stage2_max_steps else total
@@ -263,10 +267,14 @@ class VocoderTrainer:
         """What a checkpoint says of its run, to see whether it can go on."""
         return {
             "kind": self.kind,
-            "settings": settings_of(self.model),
+            "settings": json.loads(json.dumps(settings_of(self.model))),
             "pieces": [len(self.pieces.train), self.frames, self.pieces.batch_size],
             "mels": voice_hash(self.voice) if self.voice else "recorded",
+            "discriminators": self.config.training.discriminator_width
+            if self.is_adversarial
+            else 0,
             "seed": self.config.training.seed,
+            "hifigan_version": self.config.model.hifigan_version,
         }
 
     def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
@@ -274,12 +282,6 @@ class VocoderTrainer:
         if saved is None:
             return 0, 0, 0
         facts = self._facts()
-        for name in ("kind", "mels"):
-            if saved.facts.get(name) != facts[name]:
-                raise CheckpointError(
-                    f"{saved.path} was trained with other {name}: go on with the settings of that "
-                    "run, or start over with --reset-training"
-                )
         epoch, number = saved.facts["epoch"], saved.facts["number"]
         changed = [name for name in ("pieces", "seed") if saved.facts.get(name) != facts[name]]
         if changed and number:
@@ -335,6 +337,43 @@ class CopyHook(Hook):
         copied = np.clip(said[0].numpy(), -1.0, 1.0)
         self.board.audio(record.step, "sample/copied", copied, rate)
         self.board.images(record.step, "sample/mel", np.flipud(one["mel"].astype(np.float32).T))
+
+
+def vocoder_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A line for each fact of a checkpoint that its vocoder cannot be resumed with."""
+    if before["kind"] != now["kind"]:
+        return [difference("model.vocoder_type", before["kind"], now["kind"])]
+    kind, version = now["kind"], "hifigan_version"
+    earlier, own = (_by_setting(kind, facts["settings"]) for facts in (before, now))
+    lines = [
+        difference(name, value, own[name])
+        for name, value in earlier.items()
+        if own.get(name, value) != value
+    ]
+    if lines and before.get(version, now[version]) != now[version]:
+        lines = [difference(f"model.{version}", before[version], now[version])]
+    if before["mels"] != now["mels"]:
+        words = [_mels_in_words(facts["mels"]) for facts in (before, now)]
+        lines.append(difference("mels that it hears", *words))
+    # The version before did not write this.
+    width = before.get("discriminators", now["discriminators"])
+    if bool(width) != bool(now["discriminators"]):
+        lines.append(difference("training.vocoder_adversarial", bool(width), not width))
+    elif width != now["discriminators"]:
+        name = "training.discriminator_width"
+        lines.append(difference(name, width, now["discriminators"]))
+    return lines
+
+
+def _by_setting(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers that a vocoder was built from, by the names that the settings have for them."""
+    prefix = "model.istft_" if kind == ISTFT else f"{kind} "
+    spec = {f"data.{name}": value for name, value in settings.get("spec", {}).items()}
+    return {f"{prefix}{name}": x for name, x in settings.items() if name != "spec"} | spec
+
+
+def _mels_in_words(mels: str) -> str:
+    return "those of the recordings" if mels == "recorded" else f"those of the voice {mels}"
 
 
 def build_discriminators(training: TrainingConfig) -> list[keras.Model]:

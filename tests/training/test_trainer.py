@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from myxtts.checkpoints import load_state, load_voice, saved_states
+from myxtts.checkpoints import load_state, load_voice, save_state, saved_states
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.errors import UserError
 from myxtts.training import trainer as trainer_module
@@ -152,11 +152,19 @@ def test_starting_over_keeps_the_old_run_beside(make_trainer, finished):
     assert steps_of(finished) == [1] and not (finished / "note.txt").exists()
 
 
-def test_another_corpus_or_tokenizer_is_refused_by_name(make_trainer, finished, tmp_path):
+def test_another_corpus_is_refused_by_what_differs_and_with_the_ways_out(
+    make_trainer, finished, tmp_path
+):
     other = make_corpus(tmp_path / "other", 6, speakers=3, seconds=(0.3, 0.5))
-    with pytest.raises(UserError, match="other speakers.*--reset-training"):
+    with pytest.raises(UserError) as caught:
         make_trainer(data=other).train()
-    with pytest.raises(UserError, match="other (tokenizer|languages).*--reset-training"):
+    assert str(caught.value) == (
+        f"{finished} holds a run that was trained with other settings:\n"
+        "  speakers: 2 (speaker0, speaker1) in the run, 3 (speaker0, speaker1, speaker2) now\n"
+        "Choose another folder with --checkpoint-dir, or start over there with "
+        "--reset-training, which keeps the old run beside the new one"
+    )
+    with pytest.raises(UserError, match=r"languages: 1 \(en\) in the run, 1 \(de\) now\n"):
         make_trainer(language="de").train()
     assert steps_of(finished) == [1]
 
@@ -169,9 +177,24 @@ def test_another_plan_goes_on_with_the_epochs_first_batch(make_trainer, finished
     assert state.step == 2 and state.facts["number"] == 1
 
 
-def test_a_model_of_other_widths_is_refused(make_trainer, finished):
-    with pytest.raises(UserError, match="does not fit.*decoder.*--reset-training"):
-        make_trainer(decoder_dim=24).train()
+@pytest.mark.parametrize("has_facts", [True, False])
+def test_other_settings_are_refused_by_name_before_the_corpus_is_opened(
+    make_trainer, finished, monkeypatch, has_facts
+):
+    if not has_facts:  # as the version before wrote its checkpoints
+        (path,) = saved_states(finished / "checkpoints")
+        saved = load_state(path)
+        del saved.facts["settings"]
+        save_state(path.parent, saved.step, saved.arrays, saved.facts)
+    monkeypatch.setattr(trainer_module, "TrainingData", None)
+    trainer = make_trainer(decoder_dim=24, use_gst=True, dropout=0.3, ema_decay=0.0)
+    with pytest.raises(UserError) as caught:
+        trainer.prepare_datasets()
+    assert str(caught.value).splitlines()[1:-1] == [
+        "  model.decoder_dim: 16 in the run, 24 now",
+        "  model.use_gst: false in the run, true now",
+        "  training.ema_decay: 0.9 in the run, 0.0 now",
+    ]
 
 
 def test_where_there_is_nothing_to_resume_it_fails(make_trainer):

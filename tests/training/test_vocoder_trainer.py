@@ -232,8 +232,12 @@ def test_what_has_nothing_to_train_is_refused(corpus, tmp_path):
 
 
 def test_another_width_is_refused(corpus, finished):
-    with pytest.raises(CheckpointError, match="does not fit.*pre.*--reset-training"):
-        make_trainer(corpus, finished, istft_dim=16).train()
+    with pytest.raises(UserError) as caught:
+        make_trainer(corpus, finished, istft_dim=16, vocoder_adversarial=True).train()
+    assert str(caught.value).splitlines()[1:-1] == [
+        "  model.istft_dim: 8 in the run, 16 now",
+        "  training.vocoder_adversarial: false in the run, true now",
+    ]
     assert step_of(finished) == 4
 
 
@@ -302,7 +306,9 @@ def test_a_vocoder_trains_on_the_mels_of_a_voice(two_stages, corpus, tmp_path, c
     (store,) = corpus.glob("cached_features/predicted-*")
     assert voice_hash(voice) in (store / "store.json").read_text()
     # On those of the recordings it is another training.
-    with pytest.raises(CheckpointError, match="trained with other mels.*--reset-training"):
+    with pytest.raises(
+        UserError, match="mels that it hears: those of the voice .*, those of the recordings now"
+    ):
         make_trainer(corpus, folder).train()
 
 

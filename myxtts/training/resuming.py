@@ -1,0 +1,144 @@
+"""What must stay the same for a run to be resumed, and how to say in which settings it differs."""
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from myxtts.checkpoints import saved_states
+from myxtts.checkpoints.files import DamagedError
+from myxtts.checkpoints.states import SavedState, read_facts
+from myxtts.config.config import VOCODER_FIELDS, ConfigError, ModelConfig, XTTSConfig
+from myxtts.config.io import load_config
+from myxtts.errors import UserError
+
+# Settings of the model that give it no other variables.
+_FREE = ("model_size", "dropout", "use_pretrained_speaker_encoder", "speaker_encoder_path")
+_FEATURES = (
+    *("sample_rate", "n_fft", "hop_length", "win_length", "n_mels", "fmin", "fmax", "mel_floor"),
+    *("with_pitch", "text_units"),
+)
+_EFFECTS: dict[str, Callable[[Any], bool]] = {
+    # Whether there are such variables, not how large the number is.
+    "training.ema_decay": lambda value: value > 0,
+    "training.gradient_accumulation_steps": lambda value: value > 1,
+    "training.adaptive_loss_weights": bool,
+}
+_SHOWN = 5
+
+
+class OtherRun(UserError):
+    """A folder holds a run that cannot be resumed with these settings."""
+
+
+def decisive_settings(config: XTTSConfig) -> dict[str, Any]:
+    """The settings that a run's variables and features follow from, by their paths."""
+    model = config.model
+    unused = {*VOCODER_FIELDS, *_FREE}
+    if not model.use_gst:
+        unused |= {name for name in ModelConfig.__dataclass_fields__ if name.startswith("gst_")}
+    if not model.speaker_encoder:
+        unused |= {"speaker_encoder_type", "freeze_speaker_encoder"}
+    if model.decoder_strategy == "parallel":
+        unused.add("decoder_reduction")
+    names = [name for name in ModelConfig.__dataclass_fields__ if name not in unused]
+    paths = [*(f"model.{name}" for name in names), *(f"data.{name}" for name in _FEATURES)]
+    found = {path: attrgetter(path)(config) for path in (*paths, *_EFFECTS)}
+    return found | {"speaker encoder": model.speaker_encoder or "none"}
+
+
+def check_run_of(folder: Path, resume: bool | Path | str | None, config: XTTSConfig) -> None:
+    """Check the settings against those of the run that would be resumed, if there is one.
+
+    `resume` is as `XTTSTrainer` takes it. A checkpoint that cannot be read is left to who loads it.
+    """
+    if resume is False:
+        return
+    known = saved_states(folder / "checkpoints")[::-1]
+    for path in [Path(resume)] if isinstance(resume, (str, Path)) else known:
+        with contextlib.suppress(DamagedError):
+            check_settings(path, read_facts(path), config)
+            return
+
+
+def check_settings(checkpoint: Path, facts: Mapping[str, Any], config: XTTSConfig) -> None:
+    """Refuse to resume from a checkpoint with settings that give other variables or features.
+
+    The version before did not write the settings into its checkpoints: config.yaml has them.
+    """
+    run = checkpoint.absolute().parents[1]
+    before = facts.get("settings")
+    if before is None:
+        try:
+            before = decisive_settings(load_config(run / "config.yaml"))
+        except ConfigError:
+            return
+    refuse(run, setting_differences(before, decisive_settings(config)))
+
+
+def setting_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A line for each setting whose difference counts; one that only one of both has does not."""
+    lines = []
+    for path in now.keys() & before.keys():
+        effect = _EFFECTS.get(path, lambda value: value)
+        if effect(before[path]) != effect(now[path]):
+            lines.append(difference(path, before[path], now[path]))
+    return sorted(lines)
+
+
+def check_corpus_facts(saved: SavedState, now: Mapping[str, Any], units: str) -> None:
+    """Refuse to resume with other speakers, languages, symbols, or speaker encoder."""
+    before, lines = saved.facts, []
+    for name in ("speakers", "languages"):
+        if before.get(name) != now[name]:
+            lines.append(difference(name, _names(before.get(name, ())), _names(now[name])))
+    if before.get("tokenizer") != now["tokenizer"]:
+        lines.append(_describe_symbols(before.get("symbols"), now["symbols"], units))
+    if before.get("speaker encoder") != now["speaker encoder"]:
+        lines.append("speaker encoder: the run used other weights of it")
+    refuse(saved.path.absolute().parents[1], lines)
+
+
+def refuse(folder: Path, lines: Sequence[str]) -> None:
+    """Raise OtherRun with what differs and the ways out, if anything differs."""
+    if lines:
+        listed = "\n".join(f"  {line}" for line in lines)
+        raise OtherRun(
+            f"{folder} holds a run that was trained with other settings:\n{listed}\n"
+            "Choose another folder with --checkpoint-dir, or start over there with "
+            "--reset-training, which keeps the old run beside the new one"
+        )
+
+
+def difference(name: str, before: Any, now: Any) -> str:
+    return f"{name}: {_word(before)} in the run, {_word(now)} now"
+
+
+def _word(value: Any) -> str:
+    """As YAML has it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return f"{len(names)} ({', '.join(names[:_SHOWN])}{f' and {more} more' if more > 0 else ''})"
+
+
+def _describe_symbols(before: Sequence[str] | None, now: Sequence[str], units: str) -> str:
+    what = "symbols of the text"
+    if before is None:
+        return f"{what}: others in the run than the {len(now)} {units} now"
+    lost, new = (
+        [one for one in some if one not in others]
+        for some, others in ((before, now), (now, before))
+    )
+    if not lost and not new:
+        return (
+            f"{what}: the run read its texts by other rules (another version of myxtts or eSpeak)"
+        )
+    parts = {"only in the run": lost, "only now": new}
+    return f"{what}: " + ", ".join(
+        f"{_names(found)} {where}" for where, found in parts.items() if found
+    )
