@@ -36,7 +36,8 @@ FORMAT_VERSION = 2
 _SEALED_SINCE = 2  # before, the card had no checksum
 UNIVERSAL = "hifigan_universal"
 # What settings may ask for beyond the file, where only a rough count is compared.
-_SPARE_WEIGHTS, _SPARE_LAYERS = 1 << 22, 64
+_SPARE_WEIGHTS, _SPARE_TENSORS = 1 << 22, 64
+_TENSORS_PER_LAYER = 3  # at least
 _REMEDY = "copy the folder again, or name another vocoder"
 _CARD, _MODEL, _INSIDE_RUN = "vocoder.json", "model.safetensors", ("vocoder", "stage2/vocoder")
 
@@ -195,7 +196,8 @@ def _check_card(
     except ConfigError as error:
         raise _impossible(folder, error) from error
     stored = sum(array.size for array in arrays.values())
-    if size.weights > 2 * stored + _SPARE_WEIGHTS or size.layers > len(arrays) + _SPARE_LAYERS:
+    is_deeper = _TENSORS_PER_LAYER * size.layers > len(arrays) + _SPARE_TENSORS
+    if size.weights > 2 * stored + _SPARE_WEIGHTS or is_deeper:
         raise DamagedError(
             f"{folder / _MODEL} does not fit its settings: these are of about {size.weights:,} "
             f"weights in {size.layers:,} layers, and the file has {stored:,} in {len(arrays):,} "

@@ -43,8 +43,9 @@ _CARD, _CONFIG, _TOKENIZER = "voice.json", "config.yaml", "tokenizer.json"
 _MODEL, _SPEAKERS = "model.safetensors", "speakers.safetensors"
 _FILES = (_CONFIG, _TOKENIZER, _MODEL, _SPEAKERS)
 _INSIDE_RUN = "voice"
-# What a model of a few layers may have beyond its file, where only a rough count is compared.
-_SPARE_WEIGHTS, _SPARE_LAYERS = 1 << 24, 64
+# What settings may ask for beyond the file, where only a rough count is compared.
+_SPARE_WEIGHTS, _SPARE_TENSORS = 1 << 24, 128
+_TENSORS_PER_LAYER = 4  # at least
 _REMEDY = "copy the voice anew, or let training write it again"
 
 
@@ -243,7 +244,7 @@ def _check_size(files: VoiceFiles) -> None:
     layers = num_layers(model)
     if weights > 2 * stored + _SPARE_WEIGHTS:
         what = f"about {weights:,} weights, and the file has {stored:,}"
-    elif layers > len(files.arrays) + _SPARE_LAYERS:
+    elif _TENSORS_PER_LAYER * layers > len(files.arrays) + _SPARE_TENSORS:
         what = f"{layers:,} layers, and the file has {len(files.arrays):,} tensors"
     else:
         return
