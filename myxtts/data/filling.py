@@ -41,7 +41,10 @@ class CacheFiller:
         self._held = contextlib.ExitStack()
         self._held.enter_context(single_threaded_blas())
         if store is not None and not self._held.enter_context(store.try_lock()):
-            logger.info("%s is being written already: this pass stores nothing", store.folder)
+            # Validation during an epoch that stores is nothing to report; another run is.
+            level = logging.DEBUG if store.is_held_here else logging.INFO
+            said = "%s is being written already: this pass stores nothing"
+            logger.log(level, said, store.folder)
             self.store = None
         # Above all there are: rows of now replace rows of before.
         shards = self.store.shards() if self.store else ()

@@ -70,7 +70,11 @@ class ModeOpener:
         self.speakers = sorted(corpora[0].speakers if speakers is None else speakers)
         self.languages = sorted({name for corpus in corpora for name in corpus.languages})
         self.tokenizer, self.progress, self.profiler = tokenizer, progress, profiler
-        self.workers = min(self.data.num_workers, available_cores())
+        cores = available_cores()
+        self.workers = min(self.data.num_workers, cores)
+        if self.workers < self.data.num_workers:
+            said = "num_workers is %d, but %d cores are available: %d workers are used"
+            logger.info(said, self.data.num_workers, cores, self.workers)
         self._granted: Counter[Path] = Counter()  # bytes of the budget, by cache
         self._report_unusable(corpora)
 
@@ -88,8 +92,8 @@ class ModeOpener:
             split = by_mode[self.data.preprocessing_mode](list(utterances), location)
         split.cache = split.cache.numbered(self.speakers, self.languages)
         split = self._within_limits(split)
-        if split.decision:
-            logger.info("%s: %s", part, split.decision)
+        if split.decision or split.opened:
+            logger.info("%s: %s", part, split.decision or split.opened)
         self._tell_profiler(split)
         return split
 
@@ -119,7 +123,14 @@ class ModeOpener:
             raise PreparationError(describe_rejections(report.rejections, len(utterances)))
         cache = open_stores(location, self.data, keys_of(utterances))
         cache = replace(cache, recordings=utterances)
-        return Split(utterances, cache, location, cache.mel_lengths, "precompute")
+        split = Split(utterances, cache, location, cache.mel_lengths, "precompute")
+        rebuilt = report.rebuilt.total()
+        damaged = f" ({rebuilt:,} of them were damaged)" if rebuilt else ""
+        split.opened = (
+            f"precompute: features and tokens of all {len(utterances):,} utterances are stored in "
+            f"{location.folder}: {report.made:,} rows made{damaged}, {report.reused:,} reused"
+        )
+        return split
 
     def _auto(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         """What is stored is read; the rest is computed while training, and stored where it fits."""
@@ -252,6 +263,8 @@ class ModeOpener:
                 free_bytes=max(0, free - SPARE_BYTES),
                 budget_bytes=budget,
                 epochs=self.config.training.epochs,
+                missing=len(missing),
+                shard_bytes=sum(column.unit for column in split.location.settings.columns),
                 obstacle=obstacle,
             )
         )

@@ -19,6 +19,8 @@ class Circumstances:
     free_bytes: int
     budget_bytes: int | None  # what may still be stored, by the user's word
     epochs: int
+    missing: int  # utterances whose features are not stored
+    shard_bytes: int = 0  # what the first shard takes before anything is in it
     obstacle: str = ""  # why nothing can be written
 
 
@@ -55,9 +57,18 @@ def decide(seen: Circumstances) -> Decision:
     if allowed >= seen.missing_bytes:
         why = f"{cost}; {room}: the first epoch computes and stores them"
         return Decision(STORE_ALL, allowed, why)
-    share = 100 * allowed / seen.missing_bytes
-    why = f"{cost}; {room}: {share:.0f} % are stored, the rest is computed in every epoch"
+    fit = _fitting(allowed, seen)
+    why = (
+        f"{cost}; {room}: about {fit:,} of {seen.missing:,} utterances are stored, the rest is "
+        "computed in every epoch"
+    )
     return Decision(STORE_SOME, allowed, why)
+
+
+def _fitting(allowed: int, seen: Circumstances) -> int:
+    """How many utterances fit: a first shard is padded, however little is in it."""
+    share = (allowed - seen.shard_bytes) / max(1, seen.missing_bytes - seen.shard_bytes)
+    return int(max(0.0, share) * seen.missing)
 
 
 def _size(count: int) -> str:

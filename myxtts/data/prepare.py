@@ -197,10 +197,10 @@ def check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(nearest_folder(folder)).free
     if needed + SPARE_BYTES > free:
         raise CacheError(
-            f"the cache will take about {needed / 1e6:,.1f} MB in {folder}, {free / 1e6:,.1f} MB "
-            f"are free and {SPARE_BYTES / 1e6:,.1f} MB of them are left to others: free some "
-            "space, move it with --cache-dir, or use --preprocessing-mode runtime, which stores "
-            "nothing"
+            f"the cache will take about {needed / 1e6:,.1f} MB in {folder}, where "
+            f"{SPARE_BYTES / 1e6:,.1f} MB shall stay free, but only {free / 1e6:,.1f} MB are free: "
+            "free some space, move it with --cache-dir, or use --preprocessing-mode runtime, which "
+            "stores nothing"
         )
 
 

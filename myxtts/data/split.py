@@ -35,6 +35,7 @@ class Split:
     decision: policy.Decision | None = None
     rejections: list[Rejection] = field(default_factory=list)
     known_bad: set[str] = field(default_factory=set)
+    opened: str = ""  # what opening it came to, where nothing had to be decided
 
     def __len__(self) -> int:
         return len(self.cache)
@@ -144,6 +145,7 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
         shard_size(len(split.utterances)),
         split.known_bad,
     )
+    lacking = int((~split.cache.is_cached & ~split.is_bad).sum())
     workers = min(data.num_workers, available_cores())
     ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
     try:
@@ -152,7 +154,7 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
         filler.close()
         split.known_bad = split.known_bad | filler.bad
         if filler.stored:
-            logger.info("stored the features of %d utterances", filler.stored)
+            logger.info("stored the features of %d of %d utterances", filler.stored, lacking)
             split.decision = replace(decision, allowed_bytes=filler.allowed_bytes)
             split.cache = with_stored_features(split, data)
 

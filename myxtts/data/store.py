@@ -105,7 +105,7 @@ class Store:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the store for writing; a second process waits for the first."""
-        if self.folder in _held:  # waiting for ourselves would never end
+        if self.is_held_here:  # waiting for ourselves would never end
             raise CacheError(
                 f"this program is filling {self.folder} already: finish that epoch or close it"
             )
@@ -116,11 +116,16 @@ class Store:
             with _holding(self.folder):
                 yield
 
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this process holds the store for writing."""
+        return self.folder in _held
+
     @contextlib.contextmanager
     def try_lock(self) -> Iterator[bool]:
         """Hold the store for writing if nobody else does; tell whether."""
         with self._lock_file() as file:
-            if self.folder in _held or not _locked(file):
+            if self.is_held_here or not _locked(file):
                 yield False
                 return
             with _holding(self.folder):

@@ -23,6 +23,14 @@ from myxtts.text.tokenizer import Tokenizer
 logger = logging.getLogger(__name__)
 
 
+READERS = {
+    "native": "batches are gathered in the graph from the cache",
+    "host": "a thread copies batches from the cache",
+    "filling": "features that are not stored are computed while the epoch runs",
+    "runtime": "features are computed from the recordings in every epoch",
+}
+
+
 @dataclass(frozen=True)
 class KnownTables:
     """What an earlier model was trained with: new names are numbered after its own."""
@@ -43,6 +51,8 @@ class TrainingData:
         known: KnownTables | None = None,
     ):
         self.config = config
+        # The reader of each part as it was logged last; None where nobody wants to know.
+        self.readers: dict[str, str] | None = {}
         self.profiler = usable_profiler(config.data.profiler)
         corpus, held_out = read_corpora(config.data)
         self.corpus = corpus
@@ -69,7 +79,9 @@ class TrainingData:
 
     def train_batches(self, epoch: int = 0, start: int = 0):
         """The batches of an epoch, from any of them on."""
-        return self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
+        batches = self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
+        self._tell_reader("training", batches.reader)
+        return batches
 
     def stream(self, epoch: int = 0, start: int = 0) -> Iterator[tuple[int, int, dict]]:
         """Endless (epoch, number, batch), from any on: the next epoch opens before it is due."""
@@ -92,7 +104,9 @@ class TrainingData:
         """All validation utterances, always in the same batches."""
         if self.val is None:
             raise CorpusError("this corpus has no validation part: raise val_fraction")
-        return self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
+        batches = self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
+        self._tell_reader("validation", batches.reader)
+        return batches
 
     def speaker_batches(self, each: int = 4):
         """Batches of the first few utterances of each speaker."""
@@ -102,6 +116,12 @@ class TrainingData:
         chosen = np.zeros(len(speaker), bool)
         chosen[order] = np.arange(len(order)) - starts < each
         return self._batches(self.train.keep(chosen, ()), self.batch_options, 0, 0, shuffle=False)
+
+    def _tell_reader(self, part: str, reader: str) -> None:
+        """Log how batches are made, whenever that changes."""
+        if self.readers is not None and self.readers.get(part) != reader:
+            self.readers[part] = reader
+            logger.info("%s: reader: %s: %s", part, reader, READERS[reader])
 
     @property
     def batch_options(self) -> BatchOptions:

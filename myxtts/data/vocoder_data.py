@@ -41,6 +41,7 @@ class VocoderData:
         open_part = partial(open_pieces, data=self.config, progress=progress, predictor=predictor)
         self.train = open_part(data.train)
         self.val = open_part(data.val) if data.val is not None else None
+        logger.info("vocoder training: reader: %s", describe_reader(self.train, self.config))
 
     def plan(self, epoch: int) -> PiecePlan:
         return plan_pieces(self.train.lengths, self.frames, self.batch_size, self.seed, epoch)
@@ -76,6 +77,14 @@ class VocoderData:
         from myxtts.data import pipeline
 
         return pipeline.piece_batches(source, plan, pipeline.reader_options(self.config))
+
+
+def describe_reader(source: PieceSource, data: DataConfig) -> str:
+    """How pieces of a source are read, in a few words."""
+    if not source.is_stored:
+        return "runtime: recordings are read in every epoch"
+    reader = "native" if data.use_tf_native_loading else "host"
+    return f"{reader}: pieces are cut from stored mels and waveforms"
 
 
 def open_pieces(

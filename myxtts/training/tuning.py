@@ -197,7 +197,9 @@ class _Tuner:
         told: Told | None,
     ):
         self.trainer, self.simulate_ms = trainer, simulate_ms
-        self.config, self.data = trainer.config, _without_storing(trainer.data)
+        # The trainer too: what it builds its step from must not fill the cache meanwhile.
+        trainer.data = _without_storing(trainer.data)
+        self.config, self.data = trainer.config, trainer.data
         self.rounds, self.told, self.done = rounds, told, 0
         split = self.data.train
         is_stored = split.mode != "runtime" and split.is_complete
@@ -366,11 +368,17 @@ def _free_bytes() -> float:
 
 
 def _without_storing(data: TrainingData) -> TrainingData:
-    """The data with a cache that does not fill meanwhile: every round finds the same."""
+    """The data with a cache that does not fill meanwhile: every round finds the same.
+
+    The reader is not logged, since it changes from trial to trial.
+    """
     same = copy.copy(data)
-    if data.train.decision:
-        decision = replace(data.train.decision, action=policy.STORE_NONE)
-        same.train = replace(data.train, decision=decision)
+    same.readers = None
+    for part in ("train", "val"):
+        split = getattr(data, part)
+        if split is not None and split.decision:
+            decision = replace(split.decision, action=policy.STORE_NONE)
+            setattr(same, part, replace(split, decision=decision))
     return same
 
 

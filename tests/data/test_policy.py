@@ -15,6 +15,7 @@ SEEN = Circumstances(
     free_bytes=10_000_000_000,
     budget_bytes=None,
     epochs=10,
+    missing=1000,
 )
 COST = "2.00 h of 3.00 h are not stored yet, features take 72.0 s (100 x real time) and 0.20 GB"
 
@@ -37,14 +38,15 @@ def test_a_budget_below_the_need_stores_a_part():
     decision = decide(replace(SEEN, budget_bytes=50_000_000))
     assert (decision.action, decision.allowed_bytes) == (STORE_SOME, 50_000_000)
     assert decision.why == (
-        f"{COST}; 0.05 GB are in the budget: 25 % are stored, the rest is computed in every epoch"
+        f"{COST}; 0.05 GB are in the budget: about 250 of 1,000 utterances are "
+        "stored, the rest is computed in every epoch"
     )
 
 
 def test_a_disk_that_is_nearly_full_stores_a_part():
     decision = decide(replace(SEEN, free_bytes=100_000_000, budget_bytes=150_000_000))
     assert (decision.action, decision.allowed_bytes) == (STORE_SOME, 100_000_000)
-    assert "0.10 GB are free: 50 % are stored" in decision.why
+    assert "0.10 GB are free: about 500 of 1,000 utterances are stored" in decision.why
 
 
 @pytest.mark.parametrize("budget", [200_000_000, 500_000_000])
@@ -54,10 +56,16 @@ def test_a_budget_that_suffices_stores_all_within_it(budget):
     assert "are in the budget: the first epoch computes and stores them" in decision.why
 
 
+def test_the_padding_of_a_shard_is_room_for_no_utterance():
+    seen = replace(SEEN, missing_bytes=800, shard_bytes=500, missing=29)
+    assert "about 14 of 29 utterances" in decide(replace(seen, budget_bytes=650)).why
+    assert "about 0 of 29 utterances" in decide(replace(seen, budget_bytes=499)).why
+
+
 def test_a_used_up_budget_stores_nothing_more():
     decision = decide(replace(SEEN, budget_bytes=0))
     assert (decision.action, decision.allowed_bytes) == (STORE_SOME, 0)
-    assert "0.00 MB are in the budget: 0 % are stored" in decision.why
+    assert "0.00 MB are in the budget: about 0 of 1,000 utterances are stored" in decision.why
 
 
 def test_one_epoch_does_not_pay():
