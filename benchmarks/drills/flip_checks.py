@@ -175,7 +175,13 @@ def train_vocoder(world: Path, file: Path, references: References) -> Outcome:
 
 
 def load_state(world: Path, file: Path, references: References) -> Outcome:
-    """The last whole state: the last, or the one before with a warning that names the damage."""
+    """The last whole state: the last, or the one before with a warning that names the damage.
+
+    One that is not the last is asked for by its name.
+    """
+    own = references.values["states"][file.parent.name]
+    if file.parent.name != max(references.values["states"]):
+        return _compared(lambda: _state(world / file.parent), own, file)
 
     def load() -> tuple[str, Any]:
         from myxtts.checkpoints import latest_state
