@@ -55,7 +55,7 @@ PLANS = (
     Plan("cache fix", small_runs.FIX, "damaged", (), 20, 8, 8, 3),
     Plan("data demo", small_runs.DEMO, "bare", ("demo",), 10, 6, 6),
     Plan("synthesize", small_runs.SPEAK, "trained", ("said.wav",), 5, 2, 2),
-    Plan("train", small_runs.TRAIN, "begun", (RUN,), 14, 5, 6, 2),
+    Plan("train", small_runs.TRAIN, "begun", (RUN,), 12, 5, 6, 2),
     Plan("train, nothing prepared", small_runs.TRAIN, "bare", (RUN,), 4, 0, 2),
     Plan("train-vocoder", small_runs.TRAIN_VOCODER, "trained", (VOCODER,), 7, 3, 3, 1),
     Plan("finetune", small_runs.FINETUNE, "trained", (FINE,), 4, 2, 2),

@@ -21,11 +21,13 @@ TITLE = "two commands at once"
 # Seconds that the second command begins later: together, in the first's beginning, middle and end.
 OFFSETS = (0.0, 0.15, 0.5, 1.5, 4.0)
 OTHER_RUN = "other-run"
+_PATIENCE = 300.0
 _ELSEWHERE = (*small_runs.TRAIN, "--checkpoint-dir", OTHER_RUN)
 _OTHER_FINE = (*small_runs.FINETUNE, "--checkpoint-dir", "other-fine")
 _WEIGHTS = ("weights", "get", "tiny", "--folder", "weights")
 _CHECK = ("data", "check", CORPUS)
 _VOICES = ("voices", RUN)
+_EVALUATE = ("evaluate", "--voice", RUN, "--corpus", CORPUS, "--sentences", "1", "-o", "judged")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Pair:
     makes: tuple[str, ...] = ()
     is_exclusive: bool = False
     may_fail: bool = False
-    count: int = 3
+    count: int = 2
     before: Callable[[], None] | None = None
 
     @property
@@ -94,19 +96,20 @@ PAIRS = (
     Pair(DEMO, DEMO, "bare", ("demo",), count=5),
     Pair(_WEIGHTS, _WEIGHTS, "bare", ("weights",), count=4, before=_use_tiny_weights),
     Pair(SPEAK, SPEAK, "trained", ("said.wav",), count=3),
-    Pair(TRAIN, TRAIN, "prepared", (RUN,), is_exclusive=True),
-    Pair(TRAIN, TRAIN, "begun", (RUN,), is_exclusive=True, count=2),
+    Pair(TRAIN, TRAIN, "prepared", (RUN,), is_exclusive=True, count=3),
+    Pair(TRAIN, TRAIN, "begun", (RUN,), is_exclusive=True),
     Pair(TRAIN, _ELSEWHERE, "bare", (RUN, OTHER_RUN)),
     Pair(TRAIN, PREPARE, "bare", (RUN,)),
     Pair(TRAIN, VERIFY, "prepared", (RUN,)),
     Pair(TRAIN, FIX, "damaged", (RUN,)),
     Pair(TRAIN, GC, "bare", (RUN,)),
     Pair(TRAIN, SPEAK, "begun", (RUN,)),
-    Pair(TRAIN, _VOICES, "begun", (RUN,), count=2),
+    Pair(TRAIN, _VOICES, "begun", (RUN,)),
+    Pair(TRAIN, _EVALUATE, "begun", (RUN,), count=1),  # minutes of listening
     Pair(TRAIN, TRAIN_VOCODER, "bare", (RUN, VOCODER)),
-    Pair(FINETUNE, TRAIN_VOCODER, "trained", (FINE, VOCODER), count=2),
-    Pair(FINETUNE, _OTHER_FINE, "trained", (FINE, "other-fine"), count=2),
-    Pair(TRAIN, FINETUNE, "begun", (RUN,), count=2),
+    Pair(FINETUNE, TRAIN_VOCODER, "trained", (FINE, VOCODER)),
+    Pair(FINETUNE, _OTHER_FINE, "trained", (FINE, "other-fine")),
+    Pair(TRAIN, FINETUNE, "begun", (RUN,)),
 )
 
 
@@ -129,7 +132,9 @@ def cases(folder: Path, seed: int, size: Size) -> Iterator[Case]:
             after = offsets[number % len(offsets)] if number < 2 else chance.choice(offsets)
             after = round(after * chance.uniform(0.7, 1.3), 3)
             name = f"{pair.name} from {pair.start}, {number}: {after} s later"
-            yield Case(name, pair.name, partial(run_case, folder, pair, after), seconds=280)
+            yield Case(
+                name, pair.name, partial(run_case, folder, pair, after), seconds=_PATIENCE + 60
+            )
 
 
 def run_case(folder: Path, pair: Pair, after: float, work: Path) -> Outcome:
@@ -167,7 +172,7 @@ def run_both(world: Path, pair: Pair, after: float, work: Path) -> tuple:
     time.sleep(after)
     second = children.start(partial(run, pair.second), logs[1])
     # Waiting in this order costs nothing: both must end.
-    return children.finish(first, logs[0], 240), children.finish(second, logs[1], 240)
+    return children.finish(first, logs[0], _PATIENCE), children.finish(second, logs[1], _PATIENCE)
 
 
 def _judge_codes(pair: Pair, codes: tuple[int, int], *texts: str) -> Outcome | None:
