@@ -71,6 +71,7 @@ def configure_gpus(
     mixed = _choice(forced, "data.mixed_precision", enable_mixed_precision)
     xla = _choice(forced, "training.enable_xla_compilation", enable_xla)
     notes = _grow_memory(devices, memory_growth)
+    notes |= _why_eager(forced, enable_eager_debug, enable_graph_mode)
     notes |= _notes(bool(devices), mixed, xla)
 
     has_gpu = bool(devices)
@@ -99,6 +100,21 @@ def half_precision(capabilities: Sequence[tuple[int, int]]) -> str:
     # its products go to oneDNN, which kills the process where the kernel withholds the AMX tiles.
     has_bfloat16 = capabilities and all(c >= (8, 0) for c in capabilities)
     return "mixed_bfloat16" if has_bfloat16 else "mixed_float16"
+
+
+def _why_eager(forced, eager_debug: bool, graph_mode: bool) -> dict[str, str]:
+    """What switched graphs off, in the words in which a user sets it."""
+    switches = {
+        "training.enable_eager_debug": "--enable-eager-debug" if eager_debug else "",
+        "training.enable_graph_mode": "" if graph_mode else "enable_graph_mode: false",
+    }
+    found = [
+        # The environment wins over flags and files, so that removing those would not help.
+        forced[path].origin.removeprefix("environment ") if path in forced else told
+        for path, told in switches.items()
+        if told
+    ]
+    return {"functions": " and ".join(found)} if found else {}
 
 
 def _choice(forced, path: str, argument: bool | None) -> bool | None:

@@ -148,3 +148,23 @@ def test_configure_seeds_every_generator(no_gpu):
 
 def test_the_old_name_is_the_same_function():
     assert commons.configure_gpus is runtime.configure_gpus
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "cause"),
+    [
+        ({"enable_eager_debug": True}, {}, "--enable-eager-debug"),
+        ({"enable_graph_mode": False}, {}, "enable_graph_mode: false"),
+        (
+            {"enable_graph_mode": False},
+            {"MYXTTS_TRAINING_ENABLE_GRAPH_MODE": "false"},
+            "MYXTTS_TRAINING_ENABLE_GRAPH_MODE",
+        ),
+    ],
+)
+def test_what_made_functions_eager_is_noted(monkeypatch, options, variables, cause):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    state = runtime.configure_gpus(**options)
+    assert state.notes["functions"] == cause and f"functions: eager ({cause})" in str(state)
+    assert "functions" not in runtime.configure_gpus().notes

@@ -72,17 +72,25 @@ def run(args: argparse.Namespace) -> None:
 def describe(profile: "Profile") -> str:
     """The loading of the run as it is configured, the table, and the verdict."""
     from myxtts.data.measure import table
-    from myxtts.monitoring.verdict import GOOD_MS, MODERATE_MS, distribution, loading_grade
+    from myxtts.monitoring.verdict import (
+        GOOD_MS,
+        MODERATE_MS,
+        distribution,
+        loading_grade,
+        waiting_grade,
+    )
     from myxtts.training.profiling import CONFIGURED, WHAT
 
     own = profile[CONFIGURED]
     ms = distribution(own.recorder.series["data"])
+    share = own.evidence.wait_ms / max(1e-9, own.evidence.wall_ms)
     lines = [
         "Data Loading Performance",
         f"  waiting for a batch: {ms}",
-        f"  {loading_grade(ms.mean).capitalize()}: {ms.mean:.1f} ms mean load time (good below "
-        f"{GOOD_MS:.0f} ms, moderate below {MODERATE_MS:.0f} ms, slow beyond)",
-        f"  the data engine alone: {own.load_ms:.1f} ms a batch",
+        f"  {loading_grade(own.load_ms).capitalize()}: {own.load_ms:.1f} ms mean load time (good "
+        f"below {GOOD_MS:.0f} ms, moderate below {MODERATE_MS:.0f} ms, slow beyond), the data "
+        f"engine alone; beside these steps it is {waiting_grade(share)}: the device waits "
+        f"{100 * share:.1f} % of the time for data",
     ]
     if stages := profile.evidence.stages:
         work = ", ".join(f"{name} {spent:.1f} ms" for name, spent in stages.items())

@@ -14,6 +14,18 @@ BLOCKS, LEAST_BLOCK = 8, 10
 
 
 @dataclass(frozen=True)
+class Setup:
+    """The settings of a run that decide which advice makes sense."""
+
+    why_eager: str = ""  # the flag, setting or variable that switched graphs off
+    mode: str = ""  # preprocessing mode; empty where it is not known
+    overlaps: bool = True  # batches are made while the step computes
+
+
+UNKNOWN = Setup()
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Means per step in milliseconds, of steps that were counted; the first one never is."""
 
@@ -38,6 +50,7 @@ class Evidence:
     hooks: Mapping[str, float] = field(default_factory=dict)
     # What a step took where the change that helps a stage was really made.
     after: Mapping[str, float] = field(default_factory=dict)
+    setup: Setup = UNKNOWN
 
     @property
     def utilisation(self) -> float:
@@ -48,8 +61,8 @@ class Evidence:
 class Recorder:
     """Takes the times of a run's steps; the first one, which compiles and fills, stands apart."""
 
-    def __init__(self, is_async: bool = False, is_eager: bool = False):
-        self.is_async, self.is_eager = is_async, is_eager
+    def __init__(self, is_async: bool = False, is_eager: bool = False, setup: Setup = UNKNOWN):
+        self.is_async, self.is_eager, self.setup = is_async, is_eager, setup
         self.first: StepTimes | None = None
         self.steps = array("q")
         self.series = {name: array("f") for name in _SERIES}
@@ -111,6 +124,7 @@ class Recorder:
             best_device_ms=best,
             stages={name: ms / count for name, ms in self.stages.items()},
             hooks={name: ms / count for name, ms in self.hooks.items()},
+            setup=self.setup,
         )
 
 

@@ -11,7 +11,13 @@ from typing import Any
 from myxtts.monitoring.evidence import Evidence
 from myxtts.monitoring.system import SystemSampler
 from myxtts.monitoring.timers import StageTimers
-from myxtts.monitoring.verdict import Verdict, diagnose, distribution, loading_grade
+from myxtts.monitoring.verdict import (
+    Verdict,
+    diagnose,
+    distribution,
+    waiting_grade,
+    waiting_share,
+)
 
 KEPT_STEPS = 100_000
 
@@ -102,7 +108,7 @@ class PerformanceMonitor:
                 "utilisation": verdict.utilisation,
                 "data_ms": asdict(distribution(data_ms)),
                 "compute_ms": asdict(distribution(compute_ms)),
-                "loading": loading_grade(sum(data_ms) / len(data_ms)),
+                "loading": waiting_grade(waiting_share(sum(data_ms), sum(compute_ms))),
                 "samples_per_second": sum(size for *_, size in steps) / max(1e-9, seconds),
             }
         return analysis

@@ -18,9 +18,15 @@ GOOD_MS, MODERATE_MS = 100.0, 500.0
 SLOWED = 1.5
 # The loop's own thread is at work for so much of a call where Python runs each operation.
 BUSY_CALLER = 0.7
+# Fewer counted steps are too few to predict a gain from.
+LEAST_STEPS = 10
+# A larger gain is not given as a number, unless a trial measured it.
+MOST_PREDICTED = 10.0
+# With less of the time computing, how long the device takes is not known yet.
+LEAST_COMPUTING = 0.01
 
-INPUT, COMPILATION, HOST, LOGGING, DEVICE = (
-    "input", "compilation", "host compute", "logging", "device",
+INPUT, COMPILATION, HOST, LOGGING, DEVICE, OVERLAP = (
+    "input", "compilation", "host compute", "logging", "device", "overlap",
 )  # fmt: skip
 HEALTHY = "healthy"
 
@@ -62,6 +68,10 @@ REMEDIES: Mapping[str, Remedy] = {
         "prepare the features (--preprocessing-mode precompute), and let `myxtts profile` name "
         "the stage",
     ),
+    OVERLAP: Remedy(
+        "waiting for batches that are made only when the step asks for them",
+        "switch overlap back on (optimize_cpu_gpu_overlap: true, no --disable-cpu-gpu-overlap)",
+    ),
     COMPILATION: Remedy(
         "compiling for new shapes",
         "round the shapes up so that few are left (a larger pad_to_multiple)",
@@ -77,6 +87,11 @@ REMEDIES: Mapping[str, Remedy] = {
     ),
 }
 
+# Instead of the remedy above, where the features are stored already.
+_WITH_STORED_FEATURES = (
+    "read the cache into memory (--memory-cache) or prepare more batches ahead "
+    "(--prefetch-buffer-size), and let `myxtts profile` name the stage"
+)
 
 # How often a hook has much to do, where that is not each time that something is logged.
 HOOK_SETTINGS = {
@@ -90,7 +105,8 @@ HOOK_SETTINGS = {
 @dataclass(frozen=True)
 class Verdict:
     """The stage that holds a run back, the share of its time that this costs, one change, and how
-    many times as fast the run should be with it (NaN where only trying it can tell)."""
+    many times as fast the run should be with it: at least, if it is `MOST_PREDICTED`, and NaN where
+    only trying it can tell."""
 
     stage: str
     share: float
@@ -120,20 +136,25 @@ class Times:
 
 
 def diagnose(evidence: Evidence) -> Verdict:
-    """Name what costs most of the time that the device could have computed."""
+    """Name what costs most of the time that the device could have computed.
+
+    An eager run is named as such first, unless a graph was tried: how much it loses cannot be seen
+    from inside.
+    """
     costs = avoidable(evidence)
+    if evidence.is_eager and not evidence.graph_ms:
+        return _eager(evidence, _share(costs[HOST], evidence))
     stage = max(costs, key=costs.get)
-    share = costs[stage] / evidence.wall_ms if evidence.wall_ms else 0.0
+    share = _share(costs[stage], evidence)
     if share < NOT_INPUT_BOUND:
         return _healthy(evidence)
     left = evidence.wall_ms - costs[stage]
-    if stage == HOST and evidence.is_eager and not evidence.graph_ms:
-        left = math.nan  # only running it as a graph can tell
-    if stage == INPUT:
+    if stage == INPUT and _is_overlap_to_blame(evidence):
+        stage = OVERLAP
+        left = evidence.wall_ms - min(evidence.wait_ms, evidence.device_ms)
+    elif stage == INPUT:
         stage = slowest_stage(evidence.stages)
-    left = evidence.after.get(stage, left)
-    gain = evidence.wall_ms / left if math.isnan(left) or left > 0 else math.inf
-    return _held_back(stage, share, gain, evidence)
+    return _held_back(stage, share, _gain(stage, left, evidence), evidence)
 
 
 def avoidable(evidence: Evidence) -> dict[str, float]:
@@ -170,7 +191,7 @@ def performance_report(
             f"{100 * _share(evidence.hooks_ms, evidence):.1f} %, for the host "
             f"{100 * _share(evidence.host_ms, evidence):.1f} %; compiling "
             f"{100 * _share(evidence.compile_ms, evidence):.1f} %",
-            f"  loading is {loading_grade(data.mean)}",
+            f"  loading is {waiting_grade(_share(evidence.wait_ms, evidence))}",
             f"  {diagnose(evidence)}",
         )
     )
@@ -189,10 +210,46 @@ def waiting_share(data_ms: float, compute_ms: float) -> float:
 
 
 def loading_grade(data_ms: float) -> str:
-    """Return the word for a wait per batch: good, moderate or slow."""
+    """Return the word for the time that loading a batch takes by itself: good, moderate or slow."""
     if data_ms < GOOD_MS:
         return "good"
     return "moderate" if data_ms < MODERATE_MS else "slow"
+
+
+def waiting_grade(share: float) -> str:
+    """Return the word for loading beside steps, by the share of time that the device waits.
+
+    The verdict judges by the same thresholds, so that the two never contradict each other.
+    """
+    if share < NOT_INPUT_BOUND:
+        return "good"
+    return "moderate" if share <= HIGHLY_INPUT_BOUND else "slow"
+
+
+def _is_overlap_to_blame(evidence: Evidence) -> bool:
+    """Whether making batches during the step would hide the wait, or nothing else is left to do."""
+    setup = evidence.setup
+    if setup.overlaps:
+        return False
+    return setup.mode == "precompute" or evidence.wait_ms <= evidence.device_ms
+
+
+def _gain(stage: str, left: float, evidence: Evidence) -> float:
+    """How many times as fast a step is that takes `left` ms; NaN where nothing can be predicted.
+
+    What a trial measured is taken as it is.
+    """
+    if _is_measured(stage, evidence):
+        return evidence.wall_ms / max(evidence.after.get(stage, left), 1e-9)
+    is_known = evidence.device_ms >= LEAST_COMPUTING * evidence.wall_ms
+    if evidence.steps < LEAST_STEPS or not is_known:
+        return math.nan
+    return min(evidence.wall_ms / max(left, 1e-9), MOST_PREDICTED)
+
+
+def _is_measured(stage: str, evidence: Evidence) -> bool:
+    """Whether a trial really made the change."""
+    return stage in evidence.after or (stage == HOST and bool(evidence.graph_ms))
 
 
 def _lost_to_python(evidence: Evidence) -> float:
@@ -225,21 +282,44 @@ def _healthy(evidence: Evidence) -> Verdict:
     return Verdict(HEALTHY, 1.0 - busy, sentence, utilisation=busy)
 
 
+def _eager(evidence: Evidence, share: float) -> Verdict:
+    cause = evidence.setup.why_eager
+    change = f"run steps as a graph (remove {cause})" if cause else REMEDIES[HOST].change
+    sentence = (
+        f"Held back by {HOST}: steps run eagerly{f', because of {cause}' if cause else ''}, so "
+        f"that Python starts every operation by itself ({evidence.wall_ms:.1f} ms a step); "
+        f"{change}: `myxtts profile` measures what that gains here, and "
+        "benchmarks/training_step.py for the built-in sizes."
+    )
+    return Verdict(HOST, share, sentence, change, math.nan, evidence.utilisation)
+
+
 def _held_back(stage: str, share: float, gain: float, evidence: Evidence) -> Verdict:
     remedy = REMEDIES[stage]
     setting = HOOK_SETTINGS.get(_slowest_hook(evidence), "log_interval")
     change = remedy.change.format(setting=setting)
-    known = math.isfinite(gain)
-    then = f"predicted {gain:.2f} x as fast" if known else "`myxtts profile` tells what that gains"
+    if stage == INPUT and evidence.setup.mode == "precompute":
+        change = _WITH_STORED_FEATURES
     sentence = (
         f"{_degree(stage, share)} {100 * share:.1f} % of the time goes to {remedy.what}"
-        f"{_detail(stage, evidence)}; {change}: {then}."
+        f"{_detail(stage, evidence)}; {change}: {_outlook(stage, gain, evidence)}."
     )
     return Verdict(stage, share, sentence, change, gain, evidence.utilisation)
 
 
+def _outlook(stage: str, gain: float, evidence: Evidence) -> str:
+    """What the change promises, in words."""
+    if math.isnan(gain):
+        few = f"{evidence.steps} steps are too few to predict the gain, "
+        few = few if evidence.steps < LEAST_STEPS else ""
+        return f"{few}`myxtts profile` tells what that gains"
+    if gain >= MOST_PREDICTED and not _is_measured(stage, evidence):
+        return f"predicted more than {MOST_PREDICTED:.0f} x as fast"
+    return f"predicted {gain:.2f} x as fast"
+
+
 def _degree(stage: str, share: float) -> str:
-    if stage in timers.STAGES or stage == INPUT:
+    if stage in (*timers.STAGES, INPUT, OVERLAP):
         degree = "Highly" if share > HIGHLY_INPUT_BOUND else "Moderately"
         return f"{degree} input-bound" + ("" if stage == INPUT else f" ({stage})") + ":"
     return f"Held back by {stage}:"

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
+from myxtts.config.config import XTTSConfig
 from myxtts.errors import UserError
-from myxtts.monitoring.evidence import Recorder
+from myxtts.monitoring.evidence import UNKNOWN, Recorder, Setup
 from myxtts.monitoring.monitor import get_performance_monitor
 from myxtts.monitoring.page import PageFacts, ShapeUse, write_page
 from myxtts.monitoring.system import SystemSampler
 from myxtts.monitoring.timeline import WAIT
 from myxtts.monitoring.timers import stages
 from myxtts.monitoring.verdict import Verdict, diagnose, performance_report
+from myxtts.runtime import RuntimeState
 from myxtts.training.loop import Listener, StepRecord
 
 log = logging.getLogger(__name__)
@@ -40,10 +42,16 @@ class PerformanceHook(Listener):
     fills the pipeline.
     """
 
-    def __init__(self, folder: Path | None = None, title: str = "", epochs_per_report: int = 10):
+    def __init__(
+        self,
+        folder: Path | None = None,
+        title: str = "",
+        epochs_per_report: int = 10,
+        setup: Setup = UNKNOWN,
+    ):
         self.folder, self.title = folder, title
         self.epochs_per_report = epochs_per_report
-        self.recorder = Recorder()
+        self.recorder = Recorder(setup=setup)
         self.sampler: SystemSampler | None = None
         self._epochs = self._reported = 0
         self._stages: Mapping[str, float] = {}
@@ -157,6 +165,15 @@ class PerformanceHook(Listener):
     def _padding_waste(self) -> float | None:
         totals = [total for total, _ in self._padding.values()]
         return sum(totals) / sum(n for _, n in self._padding.values()) if totals else None
+
+
+def setup_of(config: XTTSConfig, state: RuntimeState) -> Setup:
+    """What the verdict must know of a run's settings."""
+    return Setup(
+        why_eager=state.notes.get("functions", "") if state.eager else "",
+        mode=config.data.preprocessing_mode,
+        overlaps=config.data.optimize_cpu_gpu_overlap,
+    )
 
 
 def phases_of(recorder: Recorder) -> dict[str, Sequence[float]]:

@@ -13,7 +13,7 @@ from typing import Any
 from myxtts.config.config import XTTSConfig
 from myxtts.data.training_data import TrainingData
 from myxtts.monitoring import timers
-from myxtts.monitoring.evidence import Evidence, Recorder
+from myxtts.monitoring.evidence import UNKNOWN, Evidence, Recorder, Setup
 from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.verdict import Verdict, diagnose
 from myxtts.training.hooks import HistoryHook
@@ -120,7 +120,7 @@ def profile_training(
         if step.is_eager:
             make_graph = partial(as_graph, config, data, batch)
             feeds[GRAPH] = Feed(partial(repeated, batch), make_step=make_graph)
-        return compare(step, feeds, batch, steps, told)
+        return compare(step, feeds, batch, steps, told, setup=trainer.performance.recorder.setup)
 
 
 def compare(
@@ -130,6 +130,7 @@ def compare(
     steps: int,
     told: Told | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    setup: Setup = UNKNOWN,
 ) -> Profile:
     """Feed a step in each way, `CONFIGURED` among them, and from memory, and conclude."""
     own = feeds[CONFIGURED]
@@ -149,10 +150,10 @@ def compare(
         trials.append(run_trial(name, feed, taken, count, clock))
     if told:
         told(len(feeds), len(feeds))
-    return conclude(trials)
+    return conclude(trials, setup)
 
 
-def conclude(trials: Sequence[Trial]) -> Profile:
+def conclude(trials: Sequence[Trial], setup: Setup = UNKNOWN) -> Profile:
     """What trials say together: the work of each stage, and what each change was seen to give."""
     found = {trial.name: trial for trial in trials}
     own, kept = found[CONFIGURED], found[KEPT]
@@ -167,7 +168,7 @@ def conclude(trials: Sequence[Trial]) -> Profile:
         others = sum(warm.evidence.stages.values())
         stages.setdefault(timers.BATCHING, max(0.0, warm.load_ms - others))
         after[timers.READ] = warm.evidence.wall_ms
-    evidence = replace(own.evidence, stages=stages, after=after)
+    evidence = replace(own.evidence, stages=stages, after=after, setup=setup)
     # Where every step compiles, only the batch that came again tells what computing takes.
     hidden = found[CONSTANT].evidence.device_ms - evidence.device_ms
     if 0 < hidden < evidence.compile_ms:

@@ -48,7 +48,7 @@ from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook
 from myxtts.training.loop import Hook, TrainingLoop
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_weights, build_optimizer
-from myxtts.training.performance import PerformanceHook
+from myxtts.training.performance import PerformanceHook, setup_of
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
 from myxtts.training.resuming import (
@@ -128,8 +128,9 @@ class XTTSTrainer:
         self.encoder_weights = ""  # of a frozen one: what lies in the cache is by these
         self.folder = Path(config.training.checkpoint_dir).expanduser()
         self.data: TrainingData | None = None
-        self.performance = PerformanceHook(self.folder, str(self.folder))
         self.runtime = runtime.configure(config)
+        setup = setup_of(config, self.runtime)
+        self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
 
     def prepare_datasets(self, progress=None) -> tuple[TrainingData, Iterable | None]:
         """Open the corpus: what is trained on, and the validation batches if there are any."""

@@ -31,6 +31,7 @@ def test_it_prints_loading_the_table_and_the_verdict(profiled):
     folder, said = profiled
     assert said.startswith("Data Loading Performance\n  waiting for a batch: mean")
     assert "Good: " in said and "mean load time (good below 100 ms" in said
+    assert "the data engine alone; beside these steps it is " in said
     for name in ("one batch in memory", "as configured", "cache in memory", "recordings"):
         assert f"| {name} " in said
     assert "\nVerdict: " in said and f"the page is {folder / 'profile.html'}" in said

@@ -19,7 +19,7 @@ def test_it_says_what_holds_the_steps_back():
     found = monitor.get_bottleneck_analysis()
     assert found["bottleneck"] == "input" and found["utilisation"] == pytest.approx(0.25)
     assert found["samples_per_second"] == pytest.approx(400.0)
-    assert found["data_ms"]["mean"] == pytest.approx(30.0) and found["loading"] == "good"
+    assert found["data_ms"]["mean"] == pytest.approx(30.0) and found["loading"] == "slow"
     assert len(found["recommendations"]) == 1
     assert "Verdict: Highly input-bound: 75.0 % of the time" in monitor.get_summary_report()
 

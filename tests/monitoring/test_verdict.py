@@ -1,15 +1,19 @@
 import math
+from dataclasses import replace
 
 import pytest
 
-from myxtts.monitoring.evidence import Evidence
+from myxtts.monitoring.evidence import Evidence, Setup
 from myxtts.monitoring.verdict import (
     COMPILATION,
     DEVICE,
     HEALTHY,
     HOST,
     INPUT,
+    LEAST_STEPS,
     LOGGING,
+    MOST_PREDICTED,
+    OVERLAP,
     Times,
     diagnose,
     distribution,
@@ -87,15 +91,80 @@ def test_a_gain_is_predicted_from_what_is_lost_or_from_the_change_itself():
     assert "predicted 2.00 x as fast" in tried.sentence
 
 
-def test_an_eager_run_is_judged_by_its_own_thread_until_a_graph_was_tried():
+@pytest.mark.parametrize("also", [{}, {"call_cpu_ms": 75.0}, {"wait_ms": 300.0}])
+def test_an_eager_run_is_named_first_with_its_cause_and_without_a_made_up_gain(also):
+    setup = Setup(why_eager="--enable-eager-debug")
+    verdict = diagnose(evidence(is_eager=True, setup=setup, **also))
+    assert verdict.stage == HOST and not verdict.is_healthy and math.isnan(verdict.gain)
+    assert "steps run eagerly, because of --enable-eager-debug" in verdict.sentence
+    assert verdict.change == "run steps as a graph (remove --enable-eager-debug)"
+    assert "`myxtts profile` measures what that gains" in verdict.sentence
+    assert "x as fast" not in verdict.sentence
+    unknown = diagnose(evidence(is_eager=True))
+    assert "enable_graph_mode: true, no --enable-eager-debug" in unknown.sentence
+
+
+def test_an_eager_run_is_judged_by_a_graph_where_one_was_tried():
     eager = {"is_eager": True, "call_cpu_ms": 75.0}
-    verdict = diagnose(evidence(**eager))
-    assert verdict.stage == HOST and math.isnan(verdict.gain)
-    assert "`myxtts profile` tells what that gains" in verdict.sentence
     tried = diagnose(evidence(**eager, graph_ms=20.0))
     assert tried.stage == HOST and tried.gain == pytest.approx(4.0)
-    # A caller that waits is not what holds the device up.
-    assert diagnose(evidence(is_eager=True, call_cpu_ms=10.0)).is_healthy
+    assert diagnose(evidence(**eager, graph_ms=79.0)).is_healthy
+
+
+def test_too_few_steps_predict_no_gain():
+    for steps, is_predicted in ((LEAST_STEPS - 1, False), (LEAST_STEPS, True)):
+        verdict = diagnose(replace(evidence(wait_ms=120.0), steps=steps))
+        assert verdict.stage == INPUT
+        assert ("predicted 2.50 x as fast" in verdict.sentence) == is_predicted
+        assert math.isnan(verdict.gain) != is_predicted
+    few = diagnose(replace(evidence(wait_ms=120.0), steps=2)).sentence
+    assert few.endswith(
+        "2 steps are too few to predict the gain, `myxtts profile` tells what that gains."
+    )
+
+
+def test_a_gain_beyond_the_cap_is_told_in_words_unless_a_trial_measured_it():
+    verdict = diagnose(evidence(device_ms=4.0, wait_ms=96.0))  # 25 x, if nothing else held it up
+    assert verdict.gain == MOST_PREDICTED
+    assert "predicted more than 10 x as fast" in verdict.sentence
+    tried = diagnose(evidence(device_ms=4.0, wait_ms=96.0, after={INPUT: 5.0}))
+    assert "predicted 20.00 x as fast" in tried.sentence
+
+
+def test_nothing_is_predicted_from_steps_that_only_compiled():
+    # The first calls of each shape: what the device takes without compiling was never seen.
+    verdict = diagnose(evidence(device_ms=0.01, compile_ms=12233.3))
+    assert verdict.stage == COMPILATION and math.isnan(verdict.gain)
+    assert "x as fast" not in verdict.sentence
+
+
+def test_overlap_that_is_off_is_to_be_switched_on_and_not_the_mode_changed():
+    off = Setup(mode="precompute", overlaps=False)
+    verdict = diagnose(evidence(device_ms=50.0, wait_ms=150.0, setup=off))
+    assert verdict.stage == OVERLAP and verdict.gain == pytest.approx(200 / 150)
+    assert "no --disable-cpu-gpu-overlap" in verdict.change
+    assert "--preprocessing-mode" not in verdict.sentence
+    # Where features are computed for each batch and take longer than the step, that comes first.
+    runtime = Setup(mode="runtime", overlaps=False)
+    lost = {"device_ms": 50.0, "wait_ms": 150.0, "stages": {"features": 140.0}}
+    assert diagnose(evidence(**lost, setup=runtime)).stage == "features"
+
+
+def test_who_stores_all_features_is_not_told_to_store_them():
+    for mode, is_advised in (("precompute", False), ("runtime", True), ("", True)):
+        change = diagnose(evidence(wait_ms=40.0, setup=Setup(mode=mode))).change
+        assert ("--preprocessing-mode precompute" in change) == is_advised
+
+
+@pytest.mark.parametrize(
+    ("share", "grade", "word"),
+    [(4.9, "good", "Healthy"), (5.1, "moderate", "Moderately"), (33.0, "slow", "Highly")],
+)
+def test_loading_is_graded_by_what_the_verdict_is_given_for(share, grade, word):
+    found = evidence(device_ms=100.0 - share, wait_ms=share)
+    lines = performance_report([share], [100.0 - share], found).splitlines()
+    assert lines[-2] == f"  loading is {grade}"
+    assert lines[-1].startswith(f"  {word}")
 
 
 def test_the_slowest_hook_is_named():
@@ -120,6 +189,6 @@ def test_a_report_gives_the_figures_and_the_verdict():
         "  compute: mean 80.0 ms, median 80.0 ms, p99 99.6 ms",
         "  device:  busy 80.0 % of the time; waiting for data 20.0 %, for copies 0.0 %, for "
         "logging 0.0 %, for the host 0.0 %; compiling 0.0 %",
-        "  loading is good",
+        "  loading is moderate",
         f"  {diagnose(found)}",
     ]
