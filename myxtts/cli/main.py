@@ -1,23 +1,32 @@
 """The command `myxtts`; nothing heavy is imported before one of its verbs runs."""
 
-import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from myxtts import __version__
-from myxtts.cli import interrupts, terminal
+# All else is imported when Ctrl-C is answered.
+from myxtts.cli.interrupts import ending_at_once, heeded
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 2 for what the user can mend, 130 for Ctrl-C."""
-    with interrupts.heeded():
-        with interrupts.ending_at_once():
+    with heeded():
+        with ending_at_once():
+            from myxtts.cli import terminal
+
             args = build_parser().parse_args(argv)
         return terminal.run(args.run, args)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> "argparse.ArgumentParser":
     """Return the parser of all verbs; each stores the function to run as `run`."""
+    import argparse
+
+    from myxtts import __version__
+    from myxtts.cli import terminal
     from myxtts.cli.verbs import VERBS
 
     about = "Voice-cloning text-to-speech: from recordings to a voice, with no step left waiting."
