@@ -32,7 +32,7 @@ def normalise(text: str, language: str) -> str:
 
 def _unify(text: str) -> str:
     """Bring Unicode's many ways to write a letter, a digit, a quote or a space down to one."""
-    text = unicodedata.normalize("NFC", text)
+    text = unicodedata.normalize("NFC", _MARK_PILE.sub(_cut_marks, text))
     text = _COMPATIBILITY.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     text = _SPACES.sub(" ", text)
     text = _INVISIBLE.sub("", text)
@@ -40,6 +40,16 @@ def _unify(text: str) -> str:
     text = re.sub(r"« ?| ?»", '"', text).translate(_PUNCTUATION)
     text = re.sub(r"-{2,}|(?<= )-(?= )", "—", text)
     return re.sub(r"\.{2,}|…[.…]+", "…", text)
+
+
+def _cut_marks(run: re.Match) -> str:
+    """Keep the first marks of each pile: to sort them takes the square of their number."""
+    kept, height = [], 0
+    for character in run[0]:
+        height = height + 1 if unicodedata.combining(character) else 0
+        if height <= _MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def _lower(text: str, code: str) -> str:
@@ -65,6 +75,8 @@ def _class(*spans: tuple[int, int]) -> str:
     return "[" + "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in spans) + "]"
 
 
+_MOST_MARKS = 30  # the limit of Unicode's stream-safe text; no language comes near it
+_MARK_PILE = re.compile(rf"[^\x00-\x7f\w]{{{_MOST_MARKS + 1},}}")
 # Ligatures, Arabic presentation forms, full-width and half-width letters.
 _COMPATIBILITY = re.compile(
     _class((0xFB00, 0xFB4F), (0xFB50, 0xFDFF), (0xFE30, 0xFE6F), (0xFE70, 0xFEFC), (0xFF01, 0xFFEE))

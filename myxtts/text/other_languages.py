@@ -6,8 +6,8 @@ from myxtts.text.numbers import set_apart, spell_each, spell_whole
 from myxtts.text.symbol_words import SYMBOL_WORDS, SymbolWords
 
 # Every pattern starts where no digit precedes: otherwise a long run of digits is scanned again
-# from each of its digits.
-_COMMA_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:[.\u202f\xa0 ]\d{3})+|\d+)(?:,\d+)?(?!\d)"
+# from each of its digits. After a space a number may start, so the groups of one are limited.
+_COMMA_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:[.\u202f\xa0 ]\d{3}){1,6}|\d+)(?:,\d+)?(?!\d)"
 _POINT_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\d)"
 
 
