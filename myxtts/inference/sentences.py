@@ -62,6 +62,7 @@ class _Reader:
         self._start = 0  # of the sentence, in the buffer; one character before it is kept
         self._is_over = False
         self._has_capitals = False  # in what was read of the paragraph
+        self._looked_for_capitals = False  # from the sentence on
 
     def __iter__(self) -> Iterator[Piece]:
         """Yield every sentence with the spaces around it."""
@@ -69,7 +70,7 @@ class _Reader:
             end, ends = self._find_end()
             part = self._buffer[self._start : end]
             self._has_capitals = ends != PARAGRAPH and (self._has_capitals or _has_capitals(part))
-            self._start = end
+            self._start, self._looked_for_capitals = end, False
             yield Piece(part, ends)
 
     def _fill(self) -> bool:
@@ -113,7 +114,8 @@ class _Reader:
         return not _is_abbreviated(before, following, self._language)
 
     def _paragraph_has_capitals(self) -> bool:
-        if not self._has_capitals:
+        if not self._has_capitals and not self._looked_for_capitals:
+            self._looked_for_capitals = True
             window = self._buffer[self._start : self._start + WINDOW]
             self._has_capitals = _has_capitals(_BREAK.split(window, maxsplit=1)[0])
         return self._has_capitals
