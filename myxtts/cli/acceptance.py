@@ -16,7 +16,7 @@ from typing import Any
 
 from myxtts.cli.progress import progress
 from myxtts.cli.settings import check_corpus
-from myxtts.cli.targets import Figures, Target, bars, summary, targets
+from myxtts.cli.targets import Figures, Target, bars, summary, targets, unmet
 from myxtts.cli.terminal import import_tensorflow
 from myxtts.config.config import XTTSConfig
 from myxtts.config.flags import flag_values
@@ -31,6 +31,7 @@ from myxtts.monitoring.simulated import SimulatedDevice
 
 CORPUS, CLAUSES = "./data/gpu_benchmark", 400
 BATCH_SIZE, STEP_MS, MODEL_SIZE = 16, 20.0, "tiny"
+NOT_MET = 1  # exit code
 NO_GPU, SIMULATED = "TensorFlow sees no GPU here", "the step was simulated"
 
 
@@ -49,8 +50,11 @@ FULL = Effort(batches=200, rounds=2, loader_batches=60, loader_rounds=3, step_ro
 QUICK = Effort(batches=1, rounds=1, loader_batches=20, loader_rounds=3, step_rounds=1)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Measure one thing after the other, print each, and end with the targets."""
+def run(args: argparse.Namespace) -> int:
+    """Measure one thing after the other, print each, and end with the targets.
+
+    Returns 1 where one of them is not met; what could not be measured here is no failure.
+    """
     _check(args)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     machine = measure.describe_machine()
@@ -59,10 +63,13 @@ def run(args: argparse.Namespace) -> None:
     with _folder(config) as folder:
         found = _measure(config, args.simulate_step_ms, QUICK if args.quick else FULL, folder)
     aims, limits = targets(found), bars(found)
-    print("\n".join(["", *map(str, limits), *map(str, aims), summary(aims)]))
+    missed = unmet(aims, limits)
+    named = ["NOT met: " + "; ".join(missed)] if missed else []
+    print("\n".join(["", *map(str, limits), *map(str, aims), *named, summary(aims)]))
     if args.json:
         facts = {"command": command, "machine": machine, **as_json(found, aims, limits)}
         _write(args.json, json.dumps(facts, indent=2) + "\n")
+    return NOT_MET if missed else 0
 
 
 def settle(args: argparse.Namespace) -> XTTSConfig:

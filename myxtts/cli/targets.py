@@ -122,6 +122,11 @@ def summary(aims: Sequence[Target]) -> str:
     )
 
 
+def unmet(aims: Sequence[Target], limits: Sequence[Bar]) -> list[str]:
+    """Name what was measured and is not met."""
+    return [one.what for one in (*limits, *aims) if one.is_met is False]
+
+
 def _busy(mode: str, aim: str, result: ModeResult, limit: float, device: str) -> Target:
     percent = 100 * result.utilisation
     return Target(f"GPU utilisation, {mode}", aim, percent, "at least", limit, "%", device)

@@ -1,8 +1,11 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from myxtts.cli import acceptance, bench
+from myxtts.cli.targets import Target
+from myxtts.data.measure import Bar
 from tests.tiny_model import TINY
 
 
@@ -42,7 +45,6 @@ def test_the_acceptance_test_ends_with_every_target(myxtts, corpus, little, tmp_
         *("--simulate-step-ms", 2, "--json", file, "--cache-dir", tmp_path / "caches"),
         *("--config", settings),
     )
-    assert code == 0
     lines = out.splitlines()
     assert lines[0].startswith("command: ") and lines[1].startswith("machine: ")
     for mode in ("precompute", "auto, cache empty at first", "auto, afterwards", "runtime"):
@@ -53,6 +55,9 @@ def test_the_acceptance_test_ends_with_every_target(myxtts, corpus, little, tmp_
     shown = [line for line in lines if line.startswith("target: ")]
     facts = json.loads(file.read_text())
     assert len(shown) == len(facts["targets"]) == 10
+    unmet = [one["what"] for one in facts["bars"] + facts["targets"] if one["met"] is False]
+    assert code == (1 if unmet else 0)
+    assert ("NOT met: " + "; ".join(unmet) in lines) == bool(unmet)
     assert lines[-1].endswith("not measured")
     assert [mode["utilisation"] <= 1 for mode in facts["modes"]["modes"]] == 4 * [True]
     assert facts["steps"]["ratio"] == facts["targets"][6]["measured"]
@@ -60,6 +65,23 @@ def test_the_acceptance_test_ends_with_every_target(myxtts, corpus, little, tmp_
     # Nothing stays behind: neither in the corpus nor where the caches were made.
     assert list((tmp_path / "caches").iterdir()) == []
     assert not (corpus / "cached_features").exists()
+
+
+@pytest.mark.parametrize(("measured", "code"), [(69.0, 1), (70.0, 0), (None, 0)])
+def test_the_exit_code_says_whether_a_bar_or_a_target_is_missed(
+    measured, code, monkeypatch, corpus, capsys
+):
+    aim = Target("GPU utilisation", "70-90 %", measured, "at least", 70, "%", "no GPU here")
+    bar = Bar("device busy", 99.0, 98, at_most=False, unit="%")
+    monkeypatch.setattr(acceptance, "_measure", lambda *rest: None)
+    monkeypatch.setattr(acceptance, "targets", lambda found: [aim])
+    monkeypatch.setattr(acceptance, "bars", lambda found: [bar])
+    assert bench.main(["--data", str(corpus)]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert ("NOT met: GPU utilisation" in lines) == bool(code)
+    monkeypatch.setattr(acceptance, "bars", lambda found: [replace(bar, measured=97.0)])
+    assert bench.main(["--data", str(corpus)]) == 1
+    assert "NOT met: device busy" in capsys.readouterr().out
 
 
 def test_the_built_in_corpus_is_made_once_and_kept(monkeypatch, tmp_path):
