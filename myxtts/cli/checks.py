@@ -3,10 +3,11 @@
 import argparse
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,28 +16,43 @@ from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config
 from myxtts.config.presets import create_default_config
 from myxtts.errors import UserError
+from myxtts.monitoring.evidence import Evidence, Setup
 from myxtts.monitoring.gpus import GpuReader
 from myxtts.monitoring.system import SystemSample, SystemSampler
+from myxtts.monitoring.timers import stages
+from myxtts.monitoring.verdict import diagnose
 
-FAILED = 1
+if TYPE_CHECKING:
+    from myxtts.data.measure import Stall
+
+FAILED = 1  # exit code
+# With less of the machine left, and so much of it taken by others, a low utilisation is not ours.
+FULL_PERCENT, OTHERS_PERCENT = 90.0, 25.0
 RATE = 22050
 RECORDINGS, BATCH_SIZE = 48, 8
 STEP_SECONDS, STEPS, TARGET_PERCENT = 0.020, 100, 70.0
-GPU_MODEL, GPU_STEPS, GPU_INTERVAL = "normal", 200, 0.1
+GPU_MODEL, GPU_STEPS, INTERVAL = "normal", 200, 0.1
 PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 WORDS = "amber bridge candle distant early forest garden hollow island lantern morning".split()
 
 
 @dataclass(frozen=True)
 class Check:
-    """A promise and what was found of it; `holds` is None where it cannot be tried."""
+    """A promise and what was found of it; `holds` is None where it cannot be tried.
+
+    A check is `disturbed` where other processes made it fail; `details` say what held it back.
+    """
 
     what: str
     result: str
     holds: bool | None
+    disturbed: bool = False
+    details: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
+        if self.disturbed:
+            return "inconclusive"
         return {True: "ok", False: "FAILED", None: "not here"}[self.holds]
 
 
@@ -99,8 +115,11 @@ def check_utilisation(folder: Path) -> Iterator[Check]:
     config = _on_corpus(XTTSConfig(), folder)
     data = TrainingData(config)
     step = f"{1e3 * STEP_SECONDS:.0f} ms"
-    stall = measure.simulate(lambda: islice(data.stream(), STEPS), STEP_SECONDS)
-    yield reaches(f"a simulated accelerator, {step} a step", 100 * stall.utilisation)
+    before = stages.totals()
+    with SystemSampler(INTERVAL, gpus=GpuReader(None)) as sampler:
+        stall = measure.simulate(lambda: islice(data.stream(), STEPS), STEP_SECONDS)
+    check = reaches(f"a simulated accelerator, {step} a step", 100 * stall.utilisation)
+    yield judged(check, list(sampler.samples), evidence_of(stall, stages.since(before)))
 
     what = "GPU utilisation while training, by its driver"
     reader = GpuReader.open()
@@ -108,7 +127,8 @@ def check_utilisation(folder: Path) -> Iterator[Check]:
     if reason:
         yield Check(what, f"cannot be measured here: {reason}", None)
     else:
-        yield reaches(what, busy_percent(_while_training(config.data.dataset_path, folder, reader)))
+        samples, evidence = _while_training(config.data.dataset_path, folder, reader)
+        yield judged(reaches(what, busy_percent(samples)), samples, evidence)
     reader.close()
 
 
@@ -116,6 +136,42 @@ def reaches(what: str, percent: float) -> Check:
     """Hold a utilisation against the target."""
     result = f"{percent:.1f} % (at least {TARGET_PERCENT:.0f} %)"
     return Check(what, result, percent >= TARGET_PERCENT)
+
+
+def judged(check: Check, samples: Sequence[SystemSample], evidence: Evidence | None) -> Check:
+    """A check that did not hold, with what held it back; inconclusive where others took the CPU."""
+    if check.holds is not False:
+        return check
+    details = [f"verdict: {diagnose(evidence)}"] if evidence else []
+    cpu, others = (_mean(samples, name) for name in ("cpu_percent", "others_percent"))
+    is_disturbed = cpu >= FULL_PERCENT and others >= OTHERS_PERCENT
+    if is_disturbed:
+        details.insert(
+            0,
+            f"other processes took {others:.0f} % of this machine's CPU, which was {cpu:.0f} % "
+            "busy: this says nothing about the loader; stop them, or check again later",
+        )
+    holds = None if is_disturbed else False
+    return replace(check, holds=holds, disturbed=is_disturbed, details=tuple(details))
+
+
+def evidence_of(stall: "Stall", seconds: Mapping[str, float]) -> Evidence:
+    """What a simulated accelerator's steps say, with the seconds of work of each stage."""
+    count = len(stall.waits)
+    wait, compute = 1e3 * sum(stall.waits) / count, 1e3 * stall.compute_seconds / count
+    return Evidence(
+        *(count, wait + compute, compute),
+        wait_ms=wait,
+        load_ms=wait,
+        stages={name: 1e3 * spent / count for name, spent in seconds.items()},
+        setup=Setup(mode="precompute"),
+    )
+
+
+def _mean(samples: Sequence[SystemSample], name: str) -> float:
+    """The mean of what was sampled, or 0 where it could not be."""
+    found = [value for one in samples if (value := getattr(one, name)) is not None]
+    return sum(found) / len(found) if found else 0.0
 
 
 def busy_percent(samples: Sequence[SystemSample]) -> float:
@@ -154,7 +210,18 @@ def describe(checks: Sequence[Check]) -> str:
     """Return a table of all checks."""
     rows = [("check", "result", ""), *((one.what, one.result, one.verdict) for one in checks)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return "\n".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows)
+    lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+    lines += [f"{one.what}: {detail}" for one in checks for detail in one.details]
+    return "\n".join([*lines, *_conclusion(checks)])
+
+
+def _conclusion(checks: Sequence[Check]) -> list[str]:
+    """What the exit code means, where not every check could be decided for good."""
+    failed = sum(one.holds is False for one in checks)
+    open_ = sum(one.disturbed for one in checks)
+    if not failed and not open_:
+        return []
+    return [f"{failed} failed, {open_} inconclusive: exit code {FAILED if failed else 0}"]
 
 
 def make_recordings(folder: Path, count: int = RECORDINGS) -> Path:
@@ -220,8 +287,10 @@ def _works_ahead(batches: Iterable[dict]) -> bool:
     return any(thread.name == "batches" for thread in started)
 
 
-def _while_training(corpus: str, folder: Path, gpus: GpuReader) -> list[SystemSample]:
-    """Train a model of the usual size for a while, and return what was sampled meanwhile."""
+def _while_training(
+    corpus: str, folder: Path, gpus: GpuReader
+) -> tuple[list[SystemSample], Evidence | None]:
+    """Train a model of the usual size for a while; return what was sampled, and of its steps."""
     from myxtts.training.trainer import XTTSTrainer
 
     config = create_default_config(
@@ -231,9 +300,11 @@ def _while_training(corpus: str, folder: Path, gpus: GpuReader) -> list[SystemSa
         max_steps=GPU_STEPS,
         checkpoint_dir=str(folder / "voice"),
     )
-    with SystemSampler(GPU_INTERVAL, gpus=gpus) as sampler:
-        XTTSTrainer(config).train()
-    return list(sampler.samples)
+    trainer = XTTSTrainer(config)
+    with SystemSampler(INTERVAL, gpus=gpus) as sampler:
+        trainer.train()
+    recorder = trainer.performance.recorder
+    return list(sampler.samples), recorder.evidence() if len(recorder) else None
 
 
 def _same(one: dict, other: dict) -> bool:

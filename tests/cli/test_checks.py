@@ -4,10 +4,20 @@ from pathlib import Path
 import pytest
 
 from myxtts.cli import checks
-from myxtts.cli.checks import Check, busy_percent, describe, reaches, same_batches
+from myxtts.cli.checks import (
+    Check,
+    busy_percent,
+    describe,
+    evidence_of,
+    judged,
+    reaches,
+    same_batches,
+)
+from myxtts.data.measure import Stall
 from myxtts.errors import UserError
 from myxtts.monitoring.gpus import GpuReader, GpuSample
 from myxtts.monitoring.system import SystemSample
+from myxtts.training.performance import PerformanceHook
 
 SETTINGS = Path(__file__).parents[2] / "config_gpu_bottleneck_fix.yaml"
 
@@ -81,8 +91,38 @@ def test_too_little_utilisation_fails(capsys, monkeypatch):
     monkeypatch.setattr(checks.GpuReader, "open", lambda: GpuReader(None, "no driver answers"))
     monkeypatch.setattr(checks, "STEPS", 3)
     monkeypatch.setattr(checks, "TARGET_PERCENT", 100.1)
+    monkeypatch.setattr(checks, "OTHERS_PERCENT", 101.0)  # whatever else runs here
     assert checks.gpu_utilization([]) == 1
-    assert "FAILED" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "FAILED" in out and "20 ms a step: verdict: " in out
+    assert out.endswith("1 failed, 0 inconclusive: exit code 1\n")
+
+
+BUSY = [SystemSample(n, cpu_percent=99.0, others_percent=61.0) for n in (1.0, 2.0)]
+IDLE = [SystemSample(n, cpu_percent=40.0, others_percent=30.0) for n in (1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "word", "code"), [(BUSY, "inconclusive", 0), (IDLE, "FAILED", 1), ([], "FAILED", 1)]
+)
+def test_a_low_utilisation_is_inconclusive_where_others_took_the_cpu(
+    samples, word, code, monkeypatch, capsys
+):
+    found = evidence_of(Stall(0.39, (0.061,) * 10), {"batching": 0.5})
+    check = judged(reaches("a simulated accelerator", 39.0), samples, found)
+    assert check.verdict == word
+    assert "Highly input-bound (batching): 61.0 % of the time" in check.details[-1]
+    told = "other processes took 61 % of this machine's CPU, which was 99 % busy"
+    assert any(told in detail for detail in check.details) == (samples is BUSY)
+    monkeypatch.setattr(checks, "check_utilisation", lambda folder: [check])
+    assert checks.gpu_utilization([]) == code
+    said = f"{code} failed, {1 - code} inconclusive: exit code {code}\n"
+    assert capsys.readouterr().out.endswith(said)
+
+
+def test_a_check_that_holds_is_not_doubted_on_a_busy_machine():
+    check = reaches("a simulated accelerator", 71.0)
+    assert judged(check, BUSY, None) is check
 
 
 @pytest.mark.parametrize(("percent", "holds"), [(69.9, False), (70.0, True), (99.0, True)])
@@ -111,6 +151,8 @@ def test_with_a_gpu_its_driver_is_asked_while_a_model_trains(capsys, monkeypatch
             return (GpuSample(0, "NVIDIA L4", utilisation=91),)
 
     class Trainer:
+        performance = PerformanceHook()
+
         def __init__(self, config):
             trained.append(config)
 
@@ -123,7 +165,7 @@ def test_with_a_gpu_its_driver_is_asked_while_a_model_trains(capsys, monkeypatch
     monkeypatch.setattr("myxtts.runtime.gpus", lambda: ["GPU:0"])
     monkeypatch.setattr("myxtts.training.trainer.XTTSTrainer", Trainer)
     monkeypatch.setattr(checks, "STEPS", 3)
-    monkeypatch.setattr(checks, "GPU_INTERVAL", 0.01)
+    monkeypatch.setattr(checks, "INTERVAL", 0.01)
     checks.gpu_utilization([])
     assert "91.0 % (at least 70 %)" in capsys.readouterr().out
     (config,) = trained
@@ -138,4 +180,5 @@ def test_the_table_has_a_verdict_for_each():
         "a      b       ok",
         "long   c       FAILED",
         "d      e       not here",
+        "1 failed, 0 inconclusive: exit code 1",
     ]
