@@ -99,7 +99,7 @@ def cases(folder: Path, seed: int, size: Size) -> Iterator[Case]:
         for kind, make in faults:
             fault = make()
             run = partial(run_case, folder, plan, fault)
-            yield Case(f"{plan.name}, {fault}", f"{plan.name}: {kind}", run, seconds=280)
+            yield Case(f"{plan.name}, {fault}", f"{plan.name}: {kind}", run, seconds=560)
 
 
 def run_case(folder: Path, plan: Plan, fault: "Fault", work: Path) -> Outcome:

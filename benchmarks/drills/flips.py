@@ -108,7 +108,7 @@ def cases(folder: Path, seed: int, size: Size) -> Iterator[Case]:
             damage = chance.choice(target.damages)
             name = f"{target.kind} {number}: {damage} in {file}"
             run = partial(_run, folder, target, file, damage, chance)
-            yield Case(name, target.kind, run, seconds=240)
+            yield Case(name, target.kind, run, seconds=300)
 
 
 def _run(
