@@ -103,11 +103,7 @@ class Recording:
         number, mark, blob = self._known.get(found.st_ino, (self._next, None, None))
         self._next += number == self._next
         if stat.S_ISREG(found.st_mode) and mark != _mark(found):
-            content = path.read_bytes()
-            blob = hashlib.sha256(content).hexdigest()
-            kept = self.blobs / blob
-            if not kept.exists():
-                kept.write_bytes(content)
+            blob = self._keep(path.read_bytes())
         return number, blob
 
     def kills(self) -> list[State]:
@@ -118,11 +114,21 @@ class Recording:
             tree = _tree(moment.names, moment.contents)
             found.setdefault(tree.key, (f"{at}: {moment.event}", tree))
             for number, blob in moment.contents.items():
-                for share in (0.0, 0.5) if blob is not None and before.get(number) != blob else ():
-                    torn = _tree(moment.names, moment.contents | {number: self._cut(blob, share)})
-                    found.setdefault(torn.key, (f"{at}: {moment.event}, torn at {share}", torn))
+                if blob is None or before.get(number) == blob:
+                    continue
+                for part, torn in enumerate(self._torn(before.get(number), blob)):
+                    tree = _tree(moment.names, moment.contents | {number: torn})
+                    found.setdefault(tree.key, (f"{at}: {moment.event}, torn {part}", tree))
             before = moment.contents
         return list(found.values())
+
+    def _torn(self, before: str | None, blob: str) -> Iterator[str]:
+        """What a kill can leave of a write: nothing of it, or half."""
+        content = (self.blobs / blob).read_bytes()
+        old = (self.blobs / before).read_bytes() if before else b""
+        start = len(old) if content.startswith(old) else 0  # appended, or written anew
+        for end in (start, (start + len(content)) // 2):
+            yield self._keep(content[:end])
 
     def cuts(self, seed: int, per_moment: int = 3) -> list[State]:
         """Folders that a cut of the power can leave: what is not synced is dropped or reordered."""
@@ -142,9 +148,13 @@ class Recording:
         if blob is None or share >= 1:
             return blob
         content = (self.blobs / blob).read_bytes()
-        content = content[: int(share * len(content))]
+        return self._keep(content[: int(share * len(content))])
+
+    def _keep(self, content: bytes) -> str:
         name = hashlib.sha256(content).hexdigest()
-        (self.blobs / name).write_bytes(content)
+        kept = self.blobs / name
+        if not kept.exists():
+            kept.write_bytes(content)
         return name
 
 

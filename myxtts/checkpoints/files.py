@@ -69,6 +69,7 @@ def remove_folder(path: Path) -> None:
         if draft.exists():
             shutil.rmtree(draft)
         os.rename(path, draft)
+        sync(path.parent)  # or a power cut could keep the name and lose what is in it
         shutil.rmtree(draft)
 
 

@@ -23,7 +23,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> "argparse.ArgumentParser":
     """Return the parser of all verbs; each stores the function to run as `run`."""
-    import argparse
 
     from myxtts import __version__
     from myxtts.cli import terminal

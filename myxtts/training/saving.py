@@ -247,6 +247,8 @@ class SavingHook(Hook):
             return
         candidates, scored = self.evaluation.candidates, self.evaluation.scored
         ready = [step for step in candidates.steps if step in scored]
+        if ready:
+            self._sync_history()  # their scores are in it, and nobody can measure them again
         for step in ready:
             value = scored[step].get(self.metric)
             if value is None or not self._is_better(value):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks.drills.recorder import Recording, State, record
 from myxtts.checkpoints import (
     abandon_after,
     best_state,
@@ -28,7 +29,6 @@ from myxtts.training.loop import StepRecord, tell
 from myxtts.training.runs import alone_in, own_state, state_to_resume
 from myxtts.training.saving import SavingHook
 from myxtts.training.validation import ValidationHook
-from tests.kill_states import State, record
 
 TOTAL, SAVED_EVERY, SCORED_EVERY, JUDGED_EVERY = 6, 3, 4, 2
 # The best is found at a step that is saved for that alone, and again when the run ends.
@@ -175,38 +175,43 @@ def toy_voices(monkeypatch):
     monkeypatch.setattr(evaluation_module, "load_voice", load)
 
 
-def resumed_differently(
-    states: list[State],
-    folder: Path,
-    expected: dict[str, bytes],
-    resume: Callable[[Path], None],
-    monkeypatch,
-) -> dict[str, list[str]]:
-    """By the operation before which the kill came: the files that differ in the end."""
-    differing = {}
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # which no kill is about
-    for number, state in enumerate(states):
-        shutil.rmtree(folder, ignore_errors=True)
-        state.write_to(folder)
-        resume(folder)
-        found = tree(folder)
-        if found != expected:
-            names = [name for name in found | expected if found.get(name) != expected.get(name)]
-            differing[f"{number}: {state.before}"] = names
-    return differing
+@pytest.fixture
+def resumed_differently(tmp_path, monkeypatch):
+    """By the operation before which the fault came: the files that differ in the end."""
+
+    def resume_each(
+        recording: Recording,
+        states: list[State],
+        expected: dict[str, bytes],
+        resume: Callable[[Path], None],
+    ) -> dict[str, list[str]]:
+        differing, folder = {}, tmp_path / "killed"
+        monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # which no kill is about
+        for label, state in states:
+            shutil.rmtree(folder, ignore_errors=True)
+            state.write_to(folder, recording.blobs)
+            resume(folder)
+            found = tree(folder)
+            if found != expected:
+                names = [name for name in found | expected if found.get(name) != expected.get(name)]
+                differing[label] = names
+        return differing
+
+    return resume_each
 
 
+@pytest.mark.parametrize("fault", ["kill", "power cut"])
 @pytest.mark.parametrize(
     ("losses", "is_judged"), [(LOSSES, False), (WORSE_AT_THE_END, False), (LOSSES, True)]
 )
-def test_a_run_killed_at_any_operation_ends_like_one_that_was_not(
-    tmp_path, losses, is_judged, monkeypatch
+def test_a_run_that_a_fault_ends_at_any_operation_ends_like_one_that_was_not(
+    tmp_path, losses, is_judged, fault, resumed_differently
 ):
     folder = tmp_path / "undisturbed"
-    folder.mkdir()
-    with record(folder) as states:
+    with record(folder, tmp_path / "blobs") as recording:
         ToyRun(folder, losses, is_judged).train()
     expected = tree(folder)
+    states = recording.kills() if fault == "kill" else recording.cuts(0, per_moment=1)
     assert len(states) > 80
     assert best_state(folder / "checkpoints").step == (6 if losses[6] == 2.0 else 4)
     assert saved_states(folder / "checkpoints")[-1].name == "step-00000006"
@@ -214,7 +219,7 @@ def test_a_run_killed_at_any_operation_ends_like_one_that_was_not(
     def resume(killed: Path) -> None:
         ToyRun(killed, losses, is_judged).train()
 
-    assert resumed_differently(states, tmp_path / "killed", expected, resume, monkeypatch) == {}
+    assert resumed_differently(recording, states, expected, resume) == {}
 
 
 def test_a_finished_run_is_left_as_it_is(tmp_path):
@@ -225,14 +230,14 @@ def test_a_finished_run_is_left_as_it_is(tmp_path):
 
 
 def test_a_restart_from_an_earlier_checkpoint_killed_at_any_operation_ends_alike(
-    tmp_path, monkeypatch
+    tmp_path, resumed_differently
 ):
     """The best was of a later step: now its mark and its voice are of the one before."""
     folder, chosen = tmp_path / "undisturbed", Path("checkpoints", "step-00000006")
     ToyRun(folder, WORSE_AT_THE_END, keep=3).train(total=6)
     ToyRun(folder, {8: 1.0}, keep=3).train(total=8)
     assert best_state(folder / "checkpoints").step == 8
-    with record(folder) as states:
+    with record(folder, tmp_path / "blobs") as recording:
         ToyRun(folder, {7: 5.0}, keep=3).train(resume=folder / chosen, total=7)
     expected = tree(folder)
     assert best_state(folder / "checkpoints").step == 4
@@ -245,7 +250,7 @@ def test_a_restart_from_an_earlier_checkpoint_killed_at_any_operation_ends_alike
         start = None if has_passed else killed / chosen
         ToyRun(killed, {7: 5.0}, keep=3).train(resume=start, total=7)
 
-    assert resumed_differently(states, tmp_path / "killed", expected, resume, monkeypatch) == {}
+    assert resumed_differently(recording, recording.kills(), expected, resume) == {}
 
 
 def test_a_checkpoint_that_knows_no_scores_is_resumed_as_before(tmp_path):
@@ -271,11 +276,13 @@ def test_a_damaged_mark_of_the_best_is_made_again(tmp_path):
     assert tree(tmp_path) == before
 
 
-def test_starting_over_killed_at_any_operation_keeps_the_old_run_whole(tmp_path, monkeypatch):
+def test_starting_over_killed_at_any_operation_keeps_the_old_run_whole(
+    tmp_path, resumed_differently
+):
     root = tmp_path / "undisturbed"
     ToyRun(root / "run", LOSSES).train()
     old = tree(root / "run")
-    with record(root) as states:
+    with record(root, tmp_path / "blobs") as recording:
         ToyRun(root / "run", WORSE_AT_THE_END).train(resume=False)
     expected = tree(root)
     assert {name: x for name, x in expected.items() if name.startswith("run.1/")} == {
@@ -286,4 +293,4 @@ def test_starting_over_killed_at_any_operation_keeps_the_old_run_whole(tmp_path,
         has_begun = (killed / "run" / ".set-aside").exists() or (killed / "run.1").exists()
         ToyRun(killed / "run", WORSE_AT_THE_END).train(resume=None if has_begun else False)
 
-    assert resumed_differently(states, tmp_path / "killed", expected, resume, monkeypatch) == {}
+    assert resumed_differently(recording, recording.kills(), expected, resume) == {}
