@@ -87,9 +87,16 @@ def drop_damaged(store: Store, problems: Sequence[Problem]) -> None:
         _dropped[store.folder] |= lost
 
 
-def take_dropped(store: Store) -> Damage:
-    """What this process has dropped from a store since it was asked last."""
-    return _dropped.pop(store.folder, Damage())
+def count_rebuilt(store: Store, made: Iterable[tuple[str, str]]) -> int:
+    """How many of the utterances made, with their shards, replace what this process dropped.
+
+    Each is counted once.
+    """
+    dropped = _dropped.pop(store.folder, Damage())
+    again = [(name, shard) for name, shard in made if dropped.cost(name, shard)]
+    ids, shards = ({pair[at] for pair in again} for at in range(2))
+    _dropped[store.folder] = Damage(dropped.ids - ids, dropped.shards - shards)
+    return len(again)
 
 
 def _ids_in(path: Path) -> frozenset[str]:

@@ -19,7 +19,7 @@ from myxtts.data.cache import StoreView
 from myxtts.data.corpus import Rejection, Utterance
 from myxtts.data.disk import unwritable_message
 from myxtts.data.features import FeatureSettings, compute_features
-from myxtts.data.integrity import Damage, drop_damage, take_dropped
+from myxtts.data.integrity import count_rebuilt, drop_damage
 from myxtts.data.store import (
     CacheError,
     Column,
@@ -347,15 +347,15 @@ def fill(
         report.made += len(todo)
         report.reused += len(utterances) - len(todo)
         kind = store.folder.name.partition("-")[0]
-        report.rebuilt[kind] += _count_rebuilt(todo, view, take_dropped(store))
+        report.rebuilt[kind] += count_rebuilt(store, _with_shards(todo, view))
         report.rejections += rejections_of(utterances, view)
 
 
-def _count_rebuilt(made: Sequence[Utterance], view: StoreView, dropped: Damage) -> int:
-    """How many of the utterances that were made had been stored before and were damaged."""
-    rows = view.find(keys_of(made)).tolist()
-    shards = [view.shards[view.shard[row]].name if row >= 0 else "" for row in rows]
-    return sum(dropped.cost(one.id, shard) for one, shard in zip(made, shards, strict=True))
+def _with_shards(made: Sequence[Utterance], view: StoreView) -> Iterator[tuple[str, str]]:
+    """The ids of utterances that were just made, with the names of the shards they lie in."""
+    shards = view.shard[view.find(keys_of(made))].tolist() if made else []
+    for one, shard in zip(made, shards, strict=True):
+        yield one.id, view.shards[shard].name
 
 
 @dataclass(frozen=True)

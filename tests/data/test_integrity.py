@@ -94,6 +94,18 @@ def test_prepare_makes_damaged_files_again(
     assert first.stem in caplog.text
 
 
+def test_what_is_rebuilt_is_counted_by_the_part_that_it_belongs_to(tiny):
+    truncate(*files_of(tiny, "mel"))
+    lost = {tiny.utterances[at].id for at in range(SHARD)}
+    parts = [[u for u in tiny.utterances if (u.id in lost) == chosen] for chosen in (False, True)]
+    counts = [
+        prepare(part, tiny.location, workers=1, tokens=False).rebuilt["features"] for part in parts
+    ]
+    assert sorted(counts) == [0, SHARD]
+    again = prepare(tiny.utterances, tiny.location, workers=1, overwrite=True)
+    assert again.rebuilt.total() == 0
+
+
 def test_whole_shards_are_made_again_with_the_same_bytes(tiny, prepared_once):
     for kind in ("mel", "tokens"):
         truncate(*files_of(tiny, kind))
