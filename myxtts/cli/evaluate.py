@@ -47,6 +47,11 @@ def add(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument("--language", metavar="CODE", help=about)
     about = "folder of a Whisper model that understands the language (default: moonshine, for en)"
     parser.add_argument("--asr-model", metavar="DIR", help=about)
+    about = (
+        "judge the recordings again; otherwise what the same judges said of the same recordings "
+        "is taken from the user's cache (XDG_CACHE_HOME or ~/.cache, in myxtts/ceilings)"
+    )
+    parser.add_argument("--fresh-ceilings", action="store_true", help=about)
     about = "where public weights are (default: MYXTTS_WEIGHTS_DIR, or ./checkpoints)"
     parser.add_argument("--weights", metavar="FOLDER", type=Path, help=about)
     about = "how a mel becomes a waveform, as `myxtts synthesize` takes it (default: %(default)s)"
@@ -295,6 +300,7 @@ def match_references(folder: Path, utterances: "Iterable[Utterance]") -> dict[st
 
 def judge(args: argparse.Namespace, subject: "Subject", own: str, clock: Clock) -> "Evaluation":
     """Let everything judge that is at hand."""
+    from myxtts.evaluation.ceilings import CeilingCache
     from myxtts.evaluation.evaluator import evaluate
     from myxtts.weights import default_folder
 
@@ -302,7 +308,8 @@ def judge(args: argparse.Namespace, subject: "Subject", own: str, clock: Clock) 
     with clock.part("opening the judges"):
         weights = args.weights or default_folder()
         judges = find_judges(subject.language, args.asr_model, weights, own)
-    evaluation = evaluate(subject, judges, progress)
+    cache = CeilingCache(is_fresh=args.fresh_ceilings)
+    evaluation = evaluate(subject, judges, progress, cache, lambda said: print(said, flush=True))
     clock.seconds |= evaluation.seconds
     return replace(evaluation, seconds=dict(clock.seconds))
 

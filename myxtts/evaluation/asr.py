@@ -1,10 +1,14 @@
 """What a recogniser hears in speech, and how far that is from what was to be said."""
 
+import hashlib
+import math
 import os
+import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
@@ -20,6 +24,7 @@ from myxtts.text.cleaners import normalise
 Recording = tuple[np.ndarray, int]  # samples and their rate
 Progress = Callable[[int, int], None]
 WHISPER_FOLDER = "MYXTTS_WHISPER_DIR"  # the variable of the environment that names it
+BEAM_SIZE = 5  # of Whisper, as its authors decode for the error rates that they published
 # What faster-whisper would otherwise look for on the network, or fail without.
 _WHISPER_FILES = ("model.bin", "config.json", "tokenizer.json", "vocabulary.*")
 
@@ -28,6 +33,11 @@ class Recogniser(Protocol):
     """Hears words in speech."""
 
     name: str
+    at_once: int  # recordings that it hears at the same time
+
+    @property
+    def identity(self) -> str:
+        """What decides about its texts: weights, version and settings."""
 
     def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
         """Return what is heard in samples [-1, 1] of one sentence or a few."""
@@ -50,6 +60,22 @@ def recogniser_for(language: str, model: str | os.PathLike | None = None) -> "Re
     return build() if build else None
 
 
+def time_first(
+    recogniser: Recogniser,
+    recordings: Sequence[Recording],
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[list[str], str]:
+    """Transcribe the first of some recordings; also say how long the others will take."""
+    began = clock()
+    heard = recogniser.transcribe_many(recordings[:1])
+    took = clock() - began
+    left = took * (len(recordings) - 1) / recogniser.at_once
+    return heard, (
+        f"listening to {len(recordings)} recordings with {recogniser.name}: about "
+        f"{_duration(left)} (the first took {took:.1f} s)"
+    )
+
+
 class Moonshine:
     """The tiny English recogniser inside the wheel of moonshine-voice, which needs no network."""
 
@@ -57,8 +83,17 @@ class Moonshine:
     sample_rate = 16000
 
     def __init__(self):
+        self.at_once = available_cores()
         self._idle = SimpleQueue()
         self._idle.put(_open_moonshine())
+
+    @property
+    def identity(self) -> str:
+        """Its weights and the version of what runs them."""
+        from moonshine_voice import get_model_path
+
+        files = [path for path in Path(get_model_path("tiny-en")).iterdir() if path.is_file()]
+        return f"{self.name}|{version('moonshine-voice')}|{_files_hash(files)}"
 
     def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
         """Return what is heard in samples [-1, 1] of one sentence or a few."""
@@ -77,7 +112,7 @@ class Moonshine:
     ) -> list[str]:
         """Transcribe recordings on all cores; the texts do not depend on how they are shared."""
         heard = []
-        workers = max(1, min(available_cores(), len(recordings)))
+        workers = max(1, min(self.at_once, len(recordings)))
         while self._idle.qsize() < workers:
             self._idle.put(_open_moonshine())
         with ThreadPoolExecutor(workers) as pool:
@@ -89,14 +124,19 @@ class Moonshine:
 
 
 class Whisper:
-    """A Whisper model in a local folder, as CTranslate2 stores it, run by faster-whisper."""
+    """A Whisper model in a local folder, as CTranslate2 stores it, run by faster-whisper.
+
+    It hears one recording at a time with all cores: the batches of faster-whisper are windows of
+    one long recording, and a sentence is a single window.
+    """
 
     sample_rate = 16000
+    at_once = 1
 
     def __init__(self, folder: str | os.PathLike, language: str):
         folder = Path(folder).expanduser()
         self.name = f"whisper {folder.resolve().name}"
-        self._model = _open_whisper(folder)
+        self._folder, self._model = folder, _open_whisper(folder)
         self._language = language.split("-")[0]  # it knows Chinese as zh
         if self._language not in self._model.supported_languages:
             known = ", ".join(self._model.supported_languages)
@@ -104,6 +144,13 @@ class Whisper:
                 f"the Whisper model in {folder} does not know the language {language!r}, only "
                 f"{known}: give the folder of one that does"
             )
+
+    @property
+    def identity(self) -> str:
+        """Its weights, the version of what runs them, the language and the settings."""
+        files = [path for name in _WHISPER_FILES for path in self._folder.glob(name)]
+        ran_by = f"faster-whisper {version('faster-whisper')}, beam {BEAM_SIZE}"
+        return f"{ran_by}|{self._language}|{_files_hash(files)}"
 
     def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
         """Return what is heard in samples [-1, 1]."""
@@ -113,7 +160,9 @@ class Whisper:
         segments, _ = self._model.transcribe(
             samples,
             language=self._language,
+            beam_size=BEAM_SIZE,
             temperature=0.0,  # others draw words at random where it is unsure
+            without_timestamps=True,  # nobody reads them, and each is a token to decode
             condition_on_previous_text=False,
         )
         return " ".join(segment.text.strip() for segment in segments)
@@ -248,6 +297,22 @@ def _audible(samples: np.ndarray, rate: int, to_rate: int) -> np.ndarray:
     if not len(samples) or np.abs(samples).max() < SILENCE_PEAK:
         return samples[:0]
     return soxr.resample(samples, rate, to_rate)
+
+
+def _duration(seconds: float) -> str:
+    """A time in words, as exact as an estimate is."""
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _files_hash(paths: Sequence[Path]) -> str:
+    """A hash of the contents of files, whatever their order."""
+    digest = hashlib.sha256()
+    for path in sorted(paths, key=lambda path: path.name):
+        with open(path, "rb") as file:
+            digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _open_moonshine():

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -16,9 +16,10 @@ from myxtts.audio.io import AudioError
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.utterance import Utterance
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import Recogniser, error_rates
+from myxtts.evaluation.asr import Recogniser, Recording, error_rates, time_first
+from myxtts.evaluation.ceilings import CeilingCache, answers
 from myxtts.evaluation.confidence import Interval, interval, ratio_of_sums
-from myxtts.evaluation.quality import Dnsmos
+from myxtts.evaluation.quality import Dnsmos, QualityScore
 from myxtts.evaluation.robustness import (
     Attempt,
     FaultCounts,
@@ -194,16 +195,34 @@ def choose_utterances(utterances: Sequence[Utterance], count: int) -> list[Utter
     return [one for one in utterances if one.id in chosen]
 
 
-def evaluate(subject: Subject, judges: Judges, watch: Watch | None = None) -> Evaluation:
-    """Measure what can be measured; what cannot says why. A UserError ends its own part alone."""
-    return _Run(subject, judges, watch or _unwatched).run()
+def evaluate(
+    subject: Subject,
+    judges: Judges,
+    watch: Watch | None = None,
+    cache: CeilingCache | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> Evaluation:
+    """Measure what can be measured; what cannot says why. A UserError ends its own part alone.
+
+    Recordings and copies that the cache knows are not judged again. How long listening will take
+    is announced.
+    """
+    return _Run(subject, judges, watch or _unwatched, cache, announce).run()
 
 
 class _Run:
     """One evaluation while it goes on."""
 
-    def __init__(self, subject: Subject, judges: Judges, watch: Watch):
+    def __init__(
+        self,
+        subject: Subject,
+        judges: Judges,
+        watch: Watch,
+        cache: CeilingCache | None = None,
+        announce: Callable[[str], None] | None = None,
+    ):
         self.subject, self.judges, self.watch = subject, judges, watch
+        self.cache, self.announce = cache, announce
         self.values: dict[str, dict[str, np.ndarray]] = {}
         self.sums: dict[str, dict[str, np.ndarray]] = {}
         self.heard: dict[str, list[str]] = {}
@@ -284,9 +303,12 @@ class _Run:
         rate, sources = self.subject.spec.sample_rate, self._judged()
         hard = list(self.subject.hard.spoken) if self.subject.hard else []
         speech = [one for part in sources.values() for one in part] + hard
-        with self.watch("listening", "recordings") as told:
-            recordings = [(samples, rate) for samples in speech]
-            texts = iter(self.judges.recogniser.transcribe_many(recordings, told))
+        recogniser, recordings = self.judges.recogniser, [(samples, rate) for samples in speech]
+        is_kept = [name != SPEECH for name, part in sources.items() for _ in part]
+        is_kept += [False] * len(hard)
+        texts = iter(
+            answers(self.cache, lambda: recogniser.identity, recordings, is_kept, self._transcribe)
+        )
         said = [one.text for one in self.subject.sentences]
         for source, part in sources.items():
             self.heard[source] = [next(texts) for _ in part]
@@ -297,15 +319,30 @@ class _Run:
                 self.sums.setdefault(name, {})[source] = sums
                 self.values.setdefault(name, {})[source] = sums[:, 0] / sums[:, 1]
 
+    def _transcribe(self, recordings: list[Recording]) -> list[str]:
+        first = []
+        if self.announce and len(recordings) > 1:
+            first, estimate = time_first(self.judges.recogniser, recordings)
+            self.announce(estimate)
+        with self.watch("listening", "recordings") as told:
+            rest = self.judges.recogniser.transcribe_many(recordings[len(first) :], told)
+        return [*first, *rest]
+
     def _rate(self) -> None:
         """Predicted ratings of recordings that sentences are joined to."""
         if self.judges.rater is None:
             raise UserError("there is nothing at hand that rates speech")
         rate, sources = self.subject.spec.sample_rate, self._judged()
         parts = {name: joined(speech, rate, len(speech)) for name, speech in sources.items()}
-        with self.watch("rating", "recordings") as told:
-            speech = [one for part in parts.values() for one in part]
-            scores = iter(self.judges.rater.score_many(speech, told))
+        rater, speech = self.judges.rater, [one for part in parts.values() for one in part]
+        is_kept = [name != SPEECH for name, part in parts.items() for _ in part]
+
+        def rate_all(recordings: list[Recording]) -> list[list[float]]:
+            with self.watch("rating", "recordings") as told:
+                return [list(astuple(one)) for one in rater.score_many(recordings, told)]
+
+        found = answers(self.cache, lambda: rater.identity, speech, is_kept, rate_all)
+        scores = iter(QualityScore(*values) for values in found)
         for source, part in parts.items():
             found = [next(scores) for _ in part]
             for name, opinion in (

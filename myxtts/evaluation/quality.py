@@ -43,6 +43,7 @@ class Dnsmos:
 
     name = "DNSMOS P.835"
     sample_rate = 16000
+    identity = f"{name}|{PUBLIC['dnsmos'].sha256}"
 
     def __init__(self, session):
         self._session = session

@@ -28,6 +28,7 @@ def no_settings_from_outside(monkeypatch, tmp_path):
     """Neither the environment nor the working directory of whoever runs the tests counts."""
     for name in [name for name in os.environ if name.startswith("MYXTTS_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
     monkeypatch.chdir(tmp_path)
 
 

@@ -31,13 +31,15 @@ HEARD = "amber bridge"
 class Recogniser:
     """Hears the same in everything, and keeps how much it was given."""
 
-    name = "a fake ear"
+    name, identity, at_once = "a fake ear", "a fake ear, version 1", 1
+    total = 0
 
     def __init__(self):
         self.asked = []
 
     def transcribe_many(self, recordings, progress=None):
         self.asked.append(len(recordings))
+        Recogniser.total += len(recordings)
         return [HEARD for _ in recordings]
 
 
@@ -205,6 +207,29 @@ def test_what_is_missing_or_too_much_is_named(myxtts, wavs, tmp_path):
     (wavs / "utt-0002.wav").unlink()
     code, _, err = myxtts(*argv)
     assert code == 2 and "have no recording in" in err and "utt-0002" in err
+
+
+def test_recordings_and_copies_are_heard_once_per_corpus_and_speech_each_time(
+    myxtts, speech, monkeypatch
+):
+    argv = ("evaluate", "--voice", "run", "--corpus", speech, "--sentences", 3, "-o", "out")
+    heard = []
+
+    def evaluate(*more) -> str:
+        monkeypatch.setattr(Recogniser, "total", 0)
+        code, out, _ = myxtts(*argv, *more)
+        assert code == 0
+        heard.append(Recogniser.total)
+        return out
+
+    out = evaluate()
+    count = heard[0]
+    assert f"listening to {count} recordings with a fake ear: about " in out
+    assert f"listening to {count - 6} recordings" in evaluate()
+    evaluate("--fresh-ceilings")
+    monkeypatch.setattr(Recogniser, "identity", "a fake ear, version 2")
+    evaluate()
+    assert heard == [count, count - 6, count, count]
 
 
 # What `myxtts train --enable-evaluation` passes to the trainer.

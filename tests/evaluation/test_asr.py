@@ -7,8 +7,18 @@ import pytest
 from myxtts.audio.io import read_audio
 from myxtts.data.corpus import read_corpus
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import Moonshine, Whisper, error_rates, plain_words, recogniser_for
+from myxtts.evaluation import asr
+from myxtts.evaluation.asr import (
+    BEAM_SIZE,
+    Moonshine,
+    Whisper,
+    error_rates,
+    plain_words,
+    recogniser_for,
+    time_first,
+)
 from myxtts.evaluation.confidence import interval, ratio_of_sums
+from myxtts.monitoring.cores import available_cores
 from tests.shared_data import shared
 
 pytest.importorskip("jiwer")
@@ -108,6 +118,7 @@ class WhisperModel:
             if file.read() == "broken":
                 raise RuntimeError("File model.bin is incomplete")
         assert local_files_only
+        assert (cpu_threads, num_workers) == (available_cores(), 1)
         self.asked = []
         WhisperModel.opened = self
 
@@ -120,9 +131,11 @@ class WhisperModel:
         beam_size=5,
         temperature=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
         condition_on_previous_text=True,
+        without_timestamps=False,
     ):
         assert (audio.dtype, temperature) == (np.float32, 0.0)
         assert not condition_on_previous_text
+        assert (beam_size, without_timestamps) == (BEAM_SIZE, True)
         self.asked.append((len(audio), language))
         segments = (SimpleNamespace(text=text) for text in (" One two,", " three."))
         return segments, SimpleNamespace(language=language)
@@ -238,3 +251,35 @@ def test_a_recogniser_understands_neither_noise_nor_a_drone_nor_words_in_another
     assert rates[0].wer < 0.2
     assert min(one.wer for one in rates[1:]) > 0.7
     assert rates[0].cer < 0.1 and min(one.cer for one in rates[1:]) > 0.4
+
+
+def test_another_model_language_or_version_is_another_judge(whisper_folder, monkeypatch):
+    versions = {"faster-whisper": "1.2.1"}
+    monkeypatch.setattr(asr, "version", versions.get)
+    identities = [Whisper(whisper_folder, language).identity for language in ("en", "en", "fa")]
+    versions["faster-whisper"] = "1.3"
+    identities.append(Whisper(whisper_folder, "en").identity)
+    (whisper_folder / "model.bin").write_text("other weights")
+    identities.append(Whisper(whisper_folder, "en").identity)
+    assert identities[0] == identities[1] and len(set(identities)) == 4
+
+
+class Ear:
+    """Hears one recording in ten seconds of a clock."""
+
+    name = "an ear"
+
+    def __init__(self, at_once: int):
+        self.at_once, self.seconds = at_once, 0.0
+
+    def transcribe_many(self, recordings, progress=None):
+        self.seconds += 10.0 * len(recordings)
+        return ["word"] * len(recordings)
+
+
+@pytest.mark.parametrize(("at_once", "left"), [(1, "19 min"), (4, "5 min"), (30, "39 s")])
+def test_the_first_recording_tells_how_long_all_will_take(at_once, left):
+    ear = Ear(at_once)
+    heard, said = time_first(ear, [(np.zeros(9), 8000)] * 117, lambda: ear.seconds)
+    assert heard == ["word"]
+    assert said == f"listening to 117 recordings with an ear: about {left} (the first took 10.0 s)"
