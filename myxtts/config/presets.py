@@ -19,6 +19,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.speaker_embedding_dim": 128,
         "model.gst_style_token_dim": 128,
         "model.gst_style_embedding_dim": 128,
+        "model.hifigan_version": "v3",
+        "training.discriminator_width": 16,
         "training.learning_rate": 2e-3,
         "training.warmup_steps": 100,
         "training.ema_decay": 0.99,

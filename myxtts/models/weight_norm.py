@@ -3,11 +3,14 @@
 import math
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from myxtts.models.layers import serialisable
 
 _LEAST_SQUARE = 1e-24  # so that a filter of zeros stays one, and has a gradient
+# Up to so many pairs of channels one dense convolution is faster than one for each group.
+_MOST_DENSE = 64 * 64
 
 
 class _WeightNorm(keras.layers.Layer):
@@ -81,11 +84,15 @@ class WeightNormConv1D(_WeightNorm):
 
     def _convolve(self, x, kernel):
         x, padding = _padded(x, (self.kernel_size,), (self.stride,))
+        kernels, parts = [kernel], [x]
         # On a CPU neither grouped convolutions nor those of `conv1d` with dilation have a gradient.
-        pairs = zip(tf.split(x, self.groups, -1), tf.split(kernel, self.groups, -1), strict=True)
+        if self.groups > 1 and x.shape[-1] * self.channels <= _MOST_DENSE:
+            kernels = [block_diagonal(kernel, self.groups)]
+        elif self.groups > 1:
+            kernels, parts = tf.split(kernel, self.groups, -1), tf.split(x, self.groups, -1)
         outputs = [
             tf.nn.convolution(part, own, self.stride, padding, dilations=self.dilation)
-            for part, own in pairs
+            for part, own in zip(parts, kernels, strict=True)
         ]
         return tf.concat(outputs, axis=-1)
 
@@ -184,6 +191,16 @@ class SpectralNormConv1D(WeightNormConv1D):
             trainable=False,
             aggregation="only_first_replica",
         )
+
+
+def block_diagonal(kernel: tf.Tensor, groups: int) -> tf.Tensor:
+    """The kernel [size, in, out] of a grouped convolution [size, in / groups, out], with zeros
+    between groups."""
+    inputs, outputs = groups * kernel.shape[1], kernel.shape[2]
+    group_of_input = np.arange(inputs) * groups // inputs
+    group_of_output = np.arange(outputs) * groups // outputs
+    is_own = group_of_input[:, None] == group_of_output[None, :]
+    return tf.tile(kernel, [1, groups, 1]) * tf.constant(is_own, kernel.dtype)
 
 
 def norms(v: tf.Tensor) -> tf.Tensor:

@@ -41,7 +41,8 @@ class TwoStageTrainer:
         if self.config.training.stage2_on_predicted_mels:
             check_predictable(self.config.data.preprocessing_mode)
         # A run that starts over sets its second stage aside with the first.
-        self.second = VocoderTrainer(self.config, self.folder / STAGE2)
+        resume = False if self.resume is False else None
+        self.second = VocoderTrainer(self.config, self.folder / STAGE2, resume)
         self._progress = progress
         return self.first.prepare_datasets(progress)
 

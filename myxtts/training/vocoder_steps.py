@@ -88,12 +88,20 @@ def make_adversarial_step(
     def judge(waveform: tf.Tensor) -> list:
         return [part for one in discriminators for part in one(waveform, training=True)]
 
+    def doubt(recorded: tf.Tensor, generated: tf.Tensor) -> tf.Tensor:
+        # Both in one batch: the graph is smaller by two passes, and takes less time to trace.
+        count = tf.shape(recorded)[0]
+        scores = [score for score, _ in judge(tf.concat([recorded, generated], axis=0))]
+        return discriminator_loss(
+            [(score[:count], []) for score in scores], [(score[count:], []) for score in scores]
+        )
+
     def step(batch: Batch, number: tf.Tensor) -> Metrics:
         batch = completed(batch)
         with tf.GradientTape() as tape:
             generated, recorded, terms = generate(model, batch)
             with tf.GradientTape() as their_tape:
-                doubted = discriminator_loss(judge(recorded), judge(tf.stop_gradient(generated)))
+                doubted = doubt(recorded, tf.stop_gradient(generated))
             their_gradients = their_tape.gradient(doubted, theirs)
             with tape.stop_recording():
                 their_optimizer.apply(their_gradients, theirs)

@@ -18,13 +18,15 @@ from myxtts.checkpoints import (
     abandon_after,
     as_voice_encoder,
     restore,
+    saved_states,
     variables_of,
     weights_of,
 )
 from myxtts.checkpoints.states import SavedState
 from myxtts.checkpoints.vocoders import load_vocoder, named_vocoder, save_vocoder
 from myxtts.config.config import TrainingConfig, XTTSConfig
-from myxtts.config.io import save_config
+from myxtts.config.io import load_config, save_config
+from myxtts.config.presets import PRESETS
 from myxtts.data.pieces import PieceSource
 from myxtts.data.predictions import Predictor
 from myxtts.data.split import Split, split_batches
@@ -45,7 +47,7 @@ from myxtts.monitoring.heartbeat import doing, heartbeat
 from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook
 from myxtts.training.loop import Hook, StepRecord, TrainingLoop
 from myxtts.training.optimizer import WarmUp
-from myxtts.training.performance import PerformanceHook
+from myxtts.training.performance import PerformanceHook, setup_of
 from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
 from myxtts.training.resuming import difference, refuse
@@ -88,8 +90,9 @@ class VocoderTrainer:
         voice: Voice | None = None,
     ):
         show_log_unless_set_up()
-        self.config, self.folder = config, Path(folder).expanduser()
+        self.folder = Path(folder).expanduser()
         self.resume, self.voice = resume, voice
+        self.config = config = config if resume is False else as_begun(config, self.folder)
         self.spec = config.data.audio_spec
         self.runtime = runtime.configure(config)
         self.model = self._build()
@@ -97,7 +100,8 @@ class VocoderTrainer:
         asked = config.training.vocoder_adversarial
         self.is_adversarial = self.kind != ISTFT if asked is None else asked
         self.pieces: VocoderData | None = None
-        self.performance = PerformanceHook(self.folder, str(self.folder))
+        setup = setup_of(config, self.runtime)
+        self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
 
     def prepare_datasets(self, progress=None, data: TrainingData | None = None) -> VocoderData:
         """Open the corpus, or take one that is open, and store the waveforms that it lacks."""
@@ -374,6 +378,27 @@ def _by_setting(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mels_in_words(mels: str) -> str:
     return "those of the recordings" if mels == "recorded" else f"those of the voice {mels}"
+
+
+def as_begun(config: XTTSConfig, folder: Path) -> XTTSConfig:
+    """The settings with the sizes that the run in a folder was begun with, unless others were
+    chosen: a preset may have had other ones then."""
+    preset = PRESETS[config.model.model_size]
+    chosen = {"model.hifigan_version": config.model.hifigan_version}
+    chosen["training.discriminator_width"] = config.training.discriminator_width
+    if any(preset.get(path) != value for path, value in chosen.items()):
+        return config
+    if not saved_states(folder / "checkpoints") or not (folder / "config.yaml").exists():
+        return config
+    begun = load_config(folder / "config.yaml")
+    sizes = {
+        "hifigan_version": begun.model.hifigan_version,
+        "discriminator_width": begun.training.discriminator_width,
+    }
+    if tuple(sizes.values()) == tuple(chosen.values()):
+        return config
+    log.info("as %s was begun: %s", folder, ", ".join(f"{k}: {v}" for k, v in sizes.items()))
+    return XTTSConfig(data=config.data, model=config.model, training=config.training, **sizes)
 
 
 def build_discriminators(training: TrainingConfig) -> list[keras.Model]:

@@ -202,6 +202,16 @@ def test_presets_yield_to_what_is_explicit():
     assert all(path in SETTINGS for preset in PRESETS.values() for path in preset)
 
 
+def test_the_smallest_size_has_a_vocoder_of_its_own_size_unless_one_is_chosen():
+    vocoders = {}
+    for size in PRESETS:
+        config = create_default_config(model_size=size)
+        vocoders[size] = config.model.hifigan_version, config.training.discriminator_width
+    assert vocoders == {"tiny": ("v3", 16), **dict.fromkeys(("small", "normal", "big"), ("v1", 1))}
+    chosen = create_default_config(model_size="tiny", hifigan_version="v1", discriminator_width=2)
+    assert (chosen.model.hifigan_version, chosen.training.discriminator_width) == ("v1", 2)
+
+
 def test_config_imports_no_tensorflow():
     modules = "myxtts.config.config, myxtts.config.io, myxtts.config.flags, myxtts.runtime"
     code = f"import sys, {modules}; sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from myxtts.models import weight_norm
 from myxtts.models.weight_norm import (
     SpectralNormConv1D,
     WeightNormConv1D,
@@ -242,3 +243,16 @@ def test_a_layer_comes_back_from_its_settings(kind):
     assert twin.get_config() == layer.get_config()
     twin.set_weights(layer.get_weights())
     np.testing.assert_array_equal(twin(data(kind)), layer(data(kind)))
+
+
+def test_groups_side_by_side_or_in_one_dense_kernel_give_the_same(monkeypatch):
+    layer, x = randomised(built("grouped")), tf.constant(data("grouped"))
+    found = []
+    for most in (0, 10**6):
+        monkeypatch.setattr(weight_norm, "_MOST_DENSE", most)
+        with tf.GradientTape() as tape:
+            y = layer(x)
+            loss = tf.reduce_sum(tf.square(y))
+        found.append([y, *tape.gradient(loss, layer.trainable_variables)])
+    for split, dense in zip(*found, strict=True):
+        np.testing.assert_allclose(split, dense, rtol=1e-4, atol=1e-4)

@@ -19,6 +19,7 @@ from myxtts.checkpoints.vocoders import load_vocoder, save_vocoder
 from myxtts.cli.main import main
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config, save_config
+from myxtts.config.presets import create_default_config
 from myxtts.data.training_data import TrainingData
 from myxtts.errors import UserError
 from myxtts.monitoring.timeline import StepTimes
@@ -28,7 +29,13 @@ from myxtts.training.performance import PerformanceHook
 from myxtts.training.progress import ProgressHook
 from myxtts.training.tensorboard import TensorBoardHook
 from myxtts.training.two_stage_trainer import TwoStageTrainer, stage1_config
-from myxtts.training.vocoder_trainer import CopyHook, VocoderTrainer, predict_mels, voice_hash
+from myxtts.training.vocoder_trainer import (
+    CopyHook,
+    VocoderTrainer,
+    as_begun,
+    predict_mels,
+    voice_hash,
+)
 from myxtts.training.wandb import WandbHook
 from tests.make_corpus import make_corpus
 from tests.tiny_vocoder import SMALL as OTHER_MELS
@@ -464,3 +471,17 @@ def test_the_first_stage_has_epochs_and_a_rate_of_its_own():
     config = XTTSConfig(epochs=7, stage1_epochs=3, stage1_learning_rate=1e-6)
     own = stage1_config(config).training
     assert (own.epochs, own.learning_rate) == (3, 1e-6) and own.min_learning_rate <= 1e-6
+
+
+def test_a_run_goes_on_with_the_sizes_it_was_begun_with_unless_others_are_chosen(tmp_path):
+    sizes = lambda config: (config.model.hifigan_version, config.training.discriminator_width)  # noqa: E731
+    tiny = create_default_config(model_size="tiny")
+    begun = create_default_config(model_size="tiny", hifigan_version="v1", discriminator_width=1)
+    save_config(begun, tmp_path / "config.yaml")
+    assert as_begun(tiny, tmp_path) is tiny  # without a checkpoint nothing goes on
+    (tmp_path / "checkpoints" / "step-00000002").mkdir(parents=True)
+    assert sizes(as_begun(tiny, tmp_path)) == ("v1", 1)
+    chosen = create_default_config(model_size="tiny", hifigan_version="v2")
+    assert as_begun(chosen, tmp_path) is chosen
+    small = create_default_config()
+    assert as_begun(small, tmp_path) is small
