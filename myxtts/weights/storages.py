@@ -23,7 +23,6 @@ TYPES = {
 }
 
 _DEEPEST = 50  # nested containers; also where one that holds itself ends
-_MOST_VALUES = 5_000_000  # small containers that hold each other many times grow without end
 _PLAIN = (str, bytes, int, float, complex, type(None))  # bool is an int
 
 
@@ -45,14 +44,24 @@ def array_of(storage: Storage, data: bytes) -> np.ndarray:
 
 
 def with_arrays(content: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """The content of a pickle with plain containers and with arrays in place of tensors."""
-    count = 0
+    """The content of a pickle with plain containers and with arrays in place of tensors.
+
+    A container that stands in several places is converted once: small ones that hold each other
+    many times would grow without end.
+    """
+    known: dict[int, Any] = {}
 
     def convert(value: Any, depth: int) -> Any:
-        nonlocal count
-        count += 1
-        if depth > _DEEPEST or count > _MOST_VALUES:
-            raise Damaged("it is nested too deeply, holds itself, or has too many values")
+        if depth > _DEEPEST:
+            raise Damaged("it is nested too deeply, or holds itself")
+        if id(value) not in known:
+            found = convert_new(value, depth)
+            if not isinstance(value, (list, tuple, dict)):
+                return found
+            known[id(value)] = found
+        return known[id(value)]
+
+    def convert_new(value: Any, depth: int) -> Any:
         if isinstance(value, Tensor):
             return _view(value, arrays[value.storage.key])
         if isinstance(value, OrderedDict):

