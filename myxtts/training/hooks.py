@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from myxtts.checkpoints.files import explained
 from myxtts.errors import UserError
 from myxtts.training.loop import Hook, Listener, StepRecord, TrainingDiverged
 
@@ -69,8 +70,10 @@ class Means:
         return {name: total / self._counts[name] for name, total in self._sums.items()}
 
 
-class HistoryHook(Listener):
+class HistoryHook(Hook):
     """Appends a line of JSON per interval to `history.jsonl`, which restarts keep consistent.
+
+    The history is part of a run: where it cannot be written, the run ends and can be resumed.
 
     Metrics are those of the step itself: means over an interval would depend on restarts. The times
     are means over all steps since the line before, without the first step, which compiles.
@@ -114,7 +117,7 @@ class HistoryHook(Listener):
         line = json.dumps({name: _json_value(v) for name, v in values.items()}) + "\n"
         data = line.encode()
         # Opened anew each time, without a buffer: a line reaches the file at once, or not at all.
-        with open(self.path, "ab", buffering=0) as file:
+        with explained(self.path), open(self.path, "ab", buffering=0) as file:
             end = file.tell()
             try:
                 if file.write(data) < len(data):

@@ -162,7 +162,7 @@ def test_a_line_that_finds_no_room_leaves_the_history_whole(tmp_path, monkeypatc
         return Short()
 
     monkeypatch.setattr("builtins.open", nearly_full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(UserError, match="no space left while writing .*history.jsonl"):
         hook.after_step(record(2))
     monkeypatch.undo()
     assert (tmp_path / "history.jsonl").read_bytes() == whole
