@@ -1,5 +1,6 @@
 """The drill's inputs and long runs in small, and that planted faults do not escape its judges."""
 
+import faulthandler
 import os
 import time
 from dataclasses import replace
@@ -106,6 +107,7 @@ def running_code(folder: Path) -> None:
 
 
 def dying(folder: Path) -> None:
+    faulthandler.disable()  # its report would look like a crash of the tests
     os.abort()
 
 
