@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.drills import children  # noqa: E402
-from benchmarks.drills.cases import (  # noqa: E402  # noqa: E402
+from benchmarks.drills.cases import (  # noqa: E402
     BAD,
     CRASHED,
     GOOD,
@@ -35,6 +35,7 @@ from benchmarks.drills.cases import (  # noqa: E402  # noqa: E402
     Outcome,
     Size,
 )
+from benchmarks.drills.measuring import Clock, Peak  # noqa: E402
 
 PARTS = ("kills", "power", "flips", "disk", "hostile", "long_runs", "pairs")
 AT_ONCE = 2
@@ -101,20 +102,21 @@ class _Running:
         self.case, self.line = case, {}
         self.folder = Path(tempfile.mkdtemp(prefix="case-", dir=folder))
         self.log, self.answer = self.folder / "log", self.folder / "outcome.json"
-        self.base = children._resident()
         self.began = time.monotonic()
         self.pid = children.start(self._run, self.log)
+        self.clock = Clock(self.pid)
 
     def poll(self) -> bool:
         found, status, usage = os.wait4(self.pid, os.WNOHANG)
-        is_late = not found and time.monotonic() - self.began > self.case.seconds
+        is_late = not found and self.clock.seconds() > self.case.seconds
         if is_late:
-            children._kill_group(self.pid)
+            children.kill_group(self.pid)
             _, status, usage = os.wait4(self.pid, 0)
         elif not found:
             return False
-        peak = max(0.0, usage.ru_maxrss / 1024 - self.base)
-        outcome = self._judge(os.waitstatus_to_exitcode(status), is_late, peak)
+        outcome, peak = self._judge(os.waitstatus_to_exitcode(status), is_late)
+        if peak is None:  # it was killed: all of what it held, for nobody measured its start
+            peak = usage.ru_maxrss / 1024
         self.line = {
             "case": self.case.name,
             "kind": self.case.kind,
@@ -132,27 +134,29 @@ class _Running:
     def _run(self) -> int:
         work = self.folder / "work"
         work.mkdir()
+        peak = Peak()
         outcome = self.case.run(work)
-        self.answer.write_text(
-            json.dumps([outcome.result, outcome.detail, outcome.counts]), encoding="utf-8"
-        )
+        answer = [outcome.result, outcome.detail, outcome.counts, peak.with_children()]
+        self.answer.write_text(json.dumps(answer), encoding="utf-8")
         return 0
 
-    def _judge(self, code: int, is_late: bool, peak: float) -> Outcome:
+    def _judge(self, code: int, is_late: bool) -> tuple[Outcome, float | None]:
+        """How the case ended, and its peak of memory in megabytes if it could tell."""
         where = f"see {self.log}"
         if is_late:
-            return Outcome(HUNG, f"more than {self.case.seconds:.0f} s; {where}")
+            return Outcome(HUNG, f"more than {self.case.seconds:.0f} s; {where}"), None
         if not self.answer.exists():
             result = TRACEBACK if code == children.CRASH else CRASHED
-            return Outcome(result, f"exit code {code}; {where}")
-        outcome = Outcome(*json.loads(self.answer.read_text(encoding="utf-8")))
+            return Outcome(result, f"exit code {code}; {where}"), None
+        *values, peak = json.loads(self.answer.read_text(encoding="utf-8"))
+        outcome = Outcome(*values)
         if outcome.result not in (*GOOD, *BAD):
             raise ValueError(f"{self.case.name} ended with {outcome.result!r}")
         if outcome.result in BAD:
-            return Outcome(outcome.result, f"{outcome.detail}; {where}", outcome.counts)
-        if peak > self.case.megabytes:
-            return Outcome(UNBOUNDED, f"{peak:.0f} MB of memory; {where}")
-        return outcome
+            outcome = Outcome(outcome.result, f"{outcome.detail}; {where}", outcome.counts)
+        elif peak > self.case.megabytes:
+            outcome = Outcome(UNBOUNDED, f"{peak:.0f} MB of memory; {where}")
+        return outcome, peak
 
 
 def read_results(folder: Path) -> list[dict]:

@@ -198,7 +198,7 @@ def test_what_is_half_written_is_seen(world):
 )
 def test_how_an_ending_is_judged(tmp_path, code, text, result):
     plan = next(plan for plan in disk.PLANS if plan.name == "train")
-    ended = Ended(code, text, 0.0, 0.0, 0.0)
+    ended = Ended(code, text, 0.0, 0.0)
     found = small_runs.broken(ended) or disk._judge(ended, plan, tmp_path, {})
     assert (found and found.result) == result
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
+from benchmarks.drills.measuring import Clock
 
 CRASH = 70  # exit code of a child that raised
 _PR_SET_PDEATHSIG = 1
@@ -29,7 +29,6 @@ class Ended:
     text: str
     wall_seconds: float
     cpu_seconds: float
-    peak_megabytes: float  # beyond what it had when it began
     is_late: bool = False
 
     @property
@@ -57,19 +56,21 @@ def call(
 ) -> Ended:
     """Call a function in a child and wait for it; what it prints is appended to `log`.
 
-    It is killed with SIGKILL `kill_after` seconds after its start, or as late after `seconds`.
+    It is killed with SIGKILL `kill_after` seconds after its start, or as late after `seconds`
+    of its own `Clock`.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     start = log.stat().st_size if log.exists() else 0
-    began, base = time.monotonic(), _resident()
+    began = time.monotonic()
     pid = os.fork()
     if pid == 0:
         _be_child(function, log)
-    limit = seconds if kill_after is None else min(seconds, kill_after)
-    code, usage = _wait(pid, began + limit)
+    is_timed = kill_after is not None and kill_after < seconds
+    clock = time.monotonic if is_timed else Clock(pid).seconds
+    code, usage = _wait(pid, clock, clock() + (kill_after if is_timed else seconds))
     is_killed = usage is None
     if is_killed:
-        _kill_group(pid)
+        kill_group(pid)
         _, status, usage = os.wait4(pid, 0)
         code = os.waitstatus_to_exitcode(status)
     with open(log, encoding="utf-8", errors="replace") as file:
@@ -80,8 +81,7 @@ def call(
         text,
         time.monotonic() - began,
         usage.ru_utime + usage.ru_stime,
-        max(0.0, usage.ru_maxrss / 1024 - base),
-        is_late=is_killed and kill_after is None,
+        is_late=is_killed and not is_timed,
     )
 
 
@@ -116,15 +116,15 @@ def start(function: Callable[[], int | None], log: Path) -> int:
 def finish(pid: int, log: Path, seconds: float = 300.0) -> Ended:
     """Wait for a child that `start` began."""
     began = time.monotonic()
-    code, usage = _wait(pid, began + seconds)
+    code, usage = _wait(pid, Clock(pid).seconds, seconds)
     is_late = usage is None
     if is_late:
-        _kill_group(pid)
+        kill_group(pid)
         _, status, usage = os.wait4(pid, 0)
         code = os.waitstatus_to_exitcode(status)
     text = log.read_text(encoding="utf-8", errors="replace")
     cpu = usage.ru_utime + usage.ru_stime
-    return Ended(code, text, time.monotonic() - began, cpu, usage.ru_maxrss / 1024, is_late=is_late)
+    return Ended(code, text, time.monotonic() - began, cpu, is_late=is_late)
 
 
 def _be_child(function: Callable[[], int | None], log: Path) -> None:
@@ -159,27 +159,23 @@ def end_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _wait(pid: int, deadline: float):
+def _wait(pid: int, clock: Callable[[], float], deadline: float):
     """The exit code and usage of a child; (0, None) where the deadline passes first."""
     pause = 0.001
     while True:
         found, status, usage = os.wait4(pid, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status), usage
-        left = deadline - time.monotonic()
+        left = deadline - clock()
         if left <= 0:
             return 0, None
         time.sleep(min(pause, left))
         pause = min(0.05, 1.5 * pause)
 
 
-def _kill_group(pid: int) -> None:
+def kill_group(pid: int) -> None:
     """Kill a child with its own children, also before it has made its group."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         os.kill(pid, signal.SIGKILL)
-
-
-def _resident() -> float:
-    return psutil.Process().memory_info().rss / 2**20

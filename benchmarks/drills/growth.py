@@ -12,6 +12,7 @@ import psutil
 
 from benchmarks.drills import children
 from benchmarks.drills.cases import CRASHED, HUNG, TRACEBACK, UNBOUNDED, Outcome
+from benchmarks.drills.measuring import Clock
 
 WARM_UP = 0.2  # of the work: what grows until then is set up once
 _SPAN = 0.2  # of the work at either end of the rest, of which medians are compared
@@ -56,15 +57,15 @@ def watch(
     work: Callable[[Counter], int | None], total: int, log: Path, seconds: float, limits: Limits
 ) -> tuple[Outcome | None, str]:
     """Let a child do `total` units of work; what is wrong, or None, and the figures."""
-    counter, samples, began = Counter(), [], time.monotonic()
+    counter, samples = Counter(), []
     pid = children.start(lambda: work(counter), log)
-    process = psutil.Process(pid)
+    process, clock = psutil.Process(pid), Clock(pid)
     is_late = False
     while process.status() != psutil.STATUS_ZOMBIE and not is_late:
         with contextlib.suppress(psutil.Error):
             samples.append(take(process, counter.get()))
         time.sleep(_INTERVAL_SECONDS)
-        is_late = time.monotonic() - began > seconds
+        is_late = clock.seconds() > seconds
     ended = children.finish(pid, log, 0.0 if is_late else 60.0)
     if is_late:
         return Outcome(HUNG, f"{counter.get()} of {total} done after {seconds:.0f} s"), ""

@@ -12,7 +12,6 @@ import os
 import select
 import shutil
 import sys
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +32,7 @@ from benchmarks.drills.cases import (
     WRONG,
     Outcome,
 )
+from benchmarks.drills.measuring import Clock, Peak, family
 
 LONGEST_MESSAGE = 4000  # characters of an error
 MOST_LINES = 16
@@ -134,15 +134,15 @@ class _Worker:
             os.close(reading)
             _work(inputs, start, folder, bounds, warm_up, writing)
         os.close(writing)
-        self.reading = reading
+        self.reading, self.clock = reading, Clock(self.pid)
 
     def results(self) -> list[Outcome]:
         """How inputs ended, in their order; at least one of them."""
         found: list[Outcome] = []
         with open(self.reading, "rb", buffering=0) as pipe:
-            buffer, began = b"", 0.0  # no input runs
+            buffer, began = b"", None  # no input runs
             while True:
-                if began and (fault := self._fault(len(found), began)):
+                if began is not None and (fault := self._fault(len(found), began)):
                     self._kill()
                     return [*found, fault]
                 if not select.select([pipe], [], [], _POLL_SECONDS)[0]:
@@ -153,9 +153,9 @@ class _Worker:
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 for line in map(json.loads, lines):
                     if line == "began":
-                        began = self._clock()
+                        began = self.clock.seconds()
                     else:
-                        began = 0.0
+                        began = None
                         found.append(Outcome(*line))
         _, status = os.waitpid(self.pid, 0)
         if self.start + len(found) < len(self.inputs):
@@ -166,38 +166,22 @@ class _Worker:
     def _fault(self, number: int, began: float) -> Outcome | None:
         """What is wrong with the input that runs now, as seen from outside."""
         size = self.inputs[self.start + number].size
-        seconds = self._clock() - began
+        seconds = self.clock.seconds() - began
         if seconds > self.bounds.wall(size):
             return Outcome(HUNG, f"no end after {self.bounds.wall(size):.0f} s")
         if seconds < 2 * _POLL_SECONDS:
             return None
         # Twice what is allowed is enough to end it: the process itself measures what is exact.
-        resident = sum(map(_resident, _family(self.pid)))
+        resident = sum(map(_resident, family(self.pid)))
         if resident > 2 * self.bounds.memory(size) + _resident(psutil.Process()):
             return Outcome(UNBOUNDED, "memory beyond twice the bound")
         return None
 
-    def _clock(self) -> float:
-        """Seconds that stand still while the process is ready to run and the machine is busy."""
-        try:
-            waited = int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[1]) / 1e9
-        except (OSError, IndexError):
-            waited = 0.0
-        return time.monotonic() - waited
-
     def _kill(self) -> None:
-        for process in reversed(_family(self.pid)):
+        for process in reversed(family(self.pid)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         os.waitpid(self.pid, 0)
-
-
-def _family(pid: int) -> list[psutil.Process]:
-    try:
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
 
 
 def _resident(process: psutil.Process) -> float:
@@ -235,7 +219,7 @@ def judge(one: Input, folder: Path, bounds: Bounds) -> Outcome:
     canary.mkdir()
     (canary / "precious").write_text("not to be touched", encoding="utf-8")
     outside = _contents(folder, own)
-    heap, before = _Peak(), _spent()
+    heap, before = Peak(), _spent()
     with _place(own), _output(folder / "output") as output:
         outcome = _attempt(one, own, output)
     spent = [now - then for now, then in zip(_spent(), before, strict=True)]
@@ -356,25 +340,6 @@ def _spent() -> tuple[float, float]:
     times = os.times()
     cpu = times.user + times.system + times.children_user + times.children_system
     return cpu, psutil.Process().io_counters().write_chars / _MEBIBYTE
-
-
-class _Peak:
-    """The most resident memory beyond that at the start."""
-
-    def __init__(self):
-        # 5 resets the peak that the kernel keeps.
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        self.start = _status("VmRSS")
-
-    def megabytes(self) -> float:
-        return _status("VmHWM") - self.start
-
-
-def _status(name: str) -> float:
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) / 1024
-    raise ValueError(f"the kernel does not tell {name}")
 
 
 def numbered(inputs: Iterable[Input]) -> list[Input]:
