@@ -144,15 +144,16 @@ def test_missing_tensorflow_names_the_extra(monkeypatch):
         terminal.import_tensorflow()
 
 
-def test_tensorflow_is_imported_silently(program):
+def test_tensorflow_is_imported_silently_and_kept_from_the_garbage_collector(program):
     script = (
         "from myxtts.cli import terminal\n"
         "terminal.show_log(False)\n"
         "terminal.import_tensorflow()\n"
-        "import sys; print('tensorflow' in sys.modules)\n"
+        "import gc, sys; print('tensorflow' in sys.modules)\n"
+        "print(gc.get_freeze_count() > 100_000, len(gc.get_objects()) < 100_000)\n"
     )
     process = program("-c", script)
-    assert process.communicate(timeout=120) == ("True\n", "")
+    assert process.communicate(timeout=120) == ("True\nTrue True\n", "")
 
 
 @pytest.mark.parametrize("face", sorted(path.name for path in ROOT.glob("*.py")))

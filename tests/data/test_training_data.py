@@ -1,10 +1,15 @@
 """An endless stream of batches over epochs, which goes on from anywhere."""
 
+import gc
+import os
+import threading
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from myxtts.data import pipeline
 from myxtts.data.training_data import TrainingData
 from tests.compare_batches import arrays_of, assert_same_batches
 from tests.data.conftest import configured
@@ -58,3 +63,23 @@ def test_who_is_heard_in_validation_alone_has_no_number(prepared, tmp_path):
     assert "stranger" not in data.train.cache.speakers
     heard = [np.asarray(batch["speaker"]).tolist() for batch in data.val_batches()]
     assert sum(heard, []) == [-1] * 3
+
+
+def test_data_that_is_dropped_leaves_no_mappings_threads_or_descriptors(prepared):
+    def mappings() -> list[str]:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        return [line for line in lines if str(prepared) in line]
+
+    found = []
+    for native in (True, False) * 3:
+        data = TrainingData(configured(prepared, use_tf_native_loading=native))
+        next(iter(data.train_batches()))
+        next(data.stream())
+        next(iter(data.val_batches()))
+        assert mappings()
+        del data
+        gc.collect()  # the graphs of TensorFlow refer to themselves
+        held = len(pipeline._gathers), threading.active_count(), len(os.listdir("/proc/self/fd"))
+        found.append((mappings(), *held))
+    assert found[-1] == found[1]
+    assert found[-1][0] == []
