@@ -348,6 +348,19 @@ def test_a_best_that_is_not_there_is_no_best(tmp_path, caplog):
         best_state(tmp_path)
 
 
+def test_a_changed_mark_of_the_best_is_damaged_and_one_without_checksum_opens(tmp_path):
+    save_state(tmp_path, 5, ARRAYS, {})
+    mark_best(tmp_path, 5, "loss", 1.25)
+    mark = tmp_path / "best.json"
+    whole = mark.read_text()
+    for old, new in (("1.25", "1.75"), ("loss", "less"), ('"check"', '"chuck"')):
+        mark.write_text(whole.replace(old, new))
+        with pytest.raises(CheckpointError, match="best.json is damaged: remove it"):
+            best_state(tmp_path)
+    mark.write_text('{"step": 5, "metric": "loss", "value": 1.25}')  # as the version before did
+    assert best_state(tmp_path).value == 1.25
+
+
 def test_states_after_the_one_to_go_on_from_are_moved_away(tmp_path):
     states = tmp_path / "checkpoints"
     for step in (20, 30, 40):

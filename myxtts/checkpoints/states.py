@@ -4,7 +4,6 @@ A state is a folder `step-00000120` with state.safetensors and state.json; `best
 names the best one.
 """
 
-import hashlib
 import json
 import logging
 import re
@@ -26,6 +25,8 @@ from myxtts.checkpoints.files import (
     read_json,
     read_tensors,
     remove_folder,
+    sealed,
+    unsealed,
     write_json,
     write_json_atomically,
     write_tensors,
@@ -75,7 +76,7 @@ def save_state(
             **describe(draft / _ARRAYS),
             "facts": json.loads(json.dumps(facts)),
         }
-        write_json(draft / _RECORD, {**record, "check": _digest(record)})
+        write_json(draft / _RECORD, sealed(record))
     return target
 
 
@@ -126,9 +127,7 @@ def _read_record(path: Path) -> dict[str, Any]:
             f"{path} has format {version}, and this version of myxtts reads up to "
             f"{FORMAT_VERSION}: go on with the myxtts that wrote it, or a later one"
         )
-    if record.pop("check", None) != _digest(record):
-        raise DamagedError(f"{path / _RECORD} is damaged: it is not what was written")
-    return record
+    return unsealed(path / _RECORD, record, required=True)
 
 
 def mark_best(folder: str | Path, step: int, metric: str, value: float) -> None:
@@ -137,7 +136,7 @@ def mark_best(folder: str | Path, step: int, metric: str, value: float) -> None:
     if not present(folder / _name(step)).exists():
         raise CheckpointError(f"{folder} has no checkpoint of step {step} to call the best")
     record = {"step": int(step), "metric": metric, "value": float(value)}
-    write_json_atomically(folder / _BEST, record)
+    write_json_atomically(folder / _BEST, sealed(record))
 
 
 def unmark_best(folder: str | Path) -> None:
@@ -163,8 +162,10 @@ def marked_best(folder: str | Path) -> Best | None:
         return None
     record = read_json(file)
     try:
+        # The version before wrote no checksum; an unknown key is what damage made of `check`.
+        record = unsealed(file, record, required=record.keys() != {"step", "metric", "value"})
         step, metric, value = int(record["step"]), str(record["metric"]), float(record["value"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, DamagedError) as error:
         raise DamagedError(
             f"{file} is damaged: remove it, and the next validation marks the best anew"
         ) from error
@@ -236,7 +237,3 @@ def _name(step: int) -> str:
 
 def _step(name: str) -> int:
     return int(name.removeprefix("step-"))
-
-
-def _digest(record: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
