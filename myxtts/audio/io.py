@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,6 +12,7 @@ import soundfile
 import soxr
 
 from myxtts.audio.bounds import LOUDEST, AudioInfo, excess, implausibility
+from myxtts.disk import refusal, write_whole
 from myxtts.errors import UserError
 from myxtts.files import NotRegularError, open_regular
 from myxtts.monitoring.timers import DECODE, READ, stage
@@ -116,16 +118,22 @@ def check_audible(
 
 
 def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
-    """Write mono 16-bit PCM; a temporary name and a rename keep half a file from being seen."""
+    """Write mono 16-bit PCM, whole or not at all."""
     path = Path(path)
     pcm = _to_pcm16(np.asarray(samples), path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Encoded in memory: libsndfile does not say why a disk refused.
+    wav = BytesIO()
+    soundfile.write(wav, pcm, sample_rate, subtype="PCM_16", format="WAV")
+    write_output(path, wav.getvalue())
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file that the user asked for, whole or not at all; explain where it cannot be."""
     try:
-        soundfile.write(str(temporary), pcm, sample_rate, subtype="PCM_16", format="WAV")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+    except OSError as error:
+        raise UserError(refusal(path, error)) from error
 
 
 class _Forward(soundfile.SoundFile):

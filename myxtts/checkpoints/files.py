@@ -24,7 +24,7 @@ from myxtts.config.documents import (
     read_document,
     shown,
 )
-from myxtts.data.disk import FULL, sync
+from myxtts.disk import FULL, refusal, sync
 from myxtts.errors import UserError
 
 _SEAL = "check"
@@ -197,10 +197,7 @@ def explained(target: Path) -> Iterator[None]:
                 f"no space left while writing {target}. What was saved before is untouched: free "
                 "some space and run the same command again"
             ) from error
-        raise CheckpointError(
-            f"cannot write {target} ({error.strerror or error}): make {target.parent} writable, "
-            "or choose another folder"
-        ) from error
+        raise CheckpointError(refusal(target, error)) from error
 
 
 def _put_in_place(draft: Path, target: Path) -> None:

@@ -7,6 +7,7 @@ import struct
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -269,11 +270,13 @@ def _folder(output: str) -> Path:
 def _write(target: Path, speech: "Speech", save_mel: bool) -> None:
     import numpy as np
 
-    from myxtts.audio.io import write_wav
+    from myxtts.audio.io import write_output, write_wav
 
     write_wav(target, speech.samples, speech.sample_rate)
     if save_mel:
-        np.save(target.with_suffix(".npy"), speech.mel)
+        mel = BytesIO()
+        np.save(mel, speech.mel)
+        write_output(target.with_suffix(".npy"), mel.getvalue())
 
 
 def _speed(seconds: float, began: float) -> str:

@@ -1,6 +1,5 @@
 """Settings from files, flags and the environment, and where each value came from."""
 
-import contextlib
 import logging
 import math
 import os
@@ -20,6 +19,7 @@ from myxtts.config.fields import ConfigError, coerce, unknown_setting
 from myxtts.config.flags import FLAGS
 from myxtts.config.presets import PRESETS, create_default_config
 from myxtts.config.yaml_keys import Key, read_keys
+from myxtts.disk import refusal, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -168,15 +168,12 @@ def save_choices(resolved: Resolved, path: str | os.PathLike) -> None:
 
 
 def _write(text: str, path: str | os.PathLike) -> None:
-    temporary = Path(f"{path}.tmp")
+    path = Path(path)
     try:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text.encode(), alone=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise ConfigError(f"cannot write the settings to {path}: {error.strerror}") from error
+        raise ConfigError(f"the settings are not saved: {refusal(path, error)}") from error
 
 
 def _in_sections(lines: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 """The built-in corpus: composed sentences, spoken on the spot by espeak-ng, in LJSpeech layout."""
 
+import errno
 import hashlib
 import importlib.util
 import json
@@ -10,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -190,13 +191,18 @@ def _make(
     if _is_made(target, stamp):
         log.info("%s already holds this corpus", target)
         return target
-    with _published_whole(target) as folder:
-        (folder / "wavs").mkdir()
-        speak_jobs(jobs, folder / "wavs", progress, workers)
-        _write_tables(folder, language, jobs)
-        (folder / "README.txt").write_text(_readme(language, jobs), encoding="utf-8")
-        stamp["wav_bytes"] = _wav_bytes(folder)
-        (folder / STAMP).write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
+    try:
+        with _published_whole(target) as folder:
+            (folder / "wavs").mkdir()
+            speak_jobs(jobs, folder / "wavs", progress, workers)
+            _write_tables(folder, language, jobs)
+            (folder / "README.txt").write_text(_readme(language, jobs), encoding="utf-8")
+            made = stamp | {"wav_bytes": _wav_bytes(folder)}
+            (folder / STAMP).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    except _Taken:
+        if not _is_made(target, stamp):
+            raise
+        log.info("another process has made this corpus in %s in the meantime", target)
     return target
 
 
@@ -237,6 +243,10 @@ def _wav_bytes(corpus: Path) -> int:
     return sum(path.stat().st_size for path in (corpus / "wavs").glob("*.wav"))
 
 
+class _Taken(UserError):
+    """Another process has written into the target in the meantime."""
+
+
 @contextmanager
 def _published_whole(target: Path) -> Iterator[Path]:
     """Give a hidden folder beside the target, which becomes the target if all goes well."""
@@ -247,15 +257,29 @@ def _published_whole(target: Path) -> Iterator[Path]:
         _remove_abandoned(target)
         folder.mkdir()
         yield folder
-        os.replace(folder, target)  # replaces an empty folder, and no other
+        _publish(folder, target)
     except OSError as error:
         raise UserError(
             f"Could not write the built-in corpus to {target}: {error}. "
             "Check permissions and free space there, or name another folder."
         ) from error
     finally:
-        if folder.exists():
-            _discard(folder)
+        # A disk that refuses this too has said why before; the next process removes the folder.
+        with suppress(OSError):
+            if folder.exists():
+                _discard(folder)
+
+
+def _publish(folder: Path, target: Path) -> None:
+    try:
+        os.replace(folder, target)  # replaces an empty folder, and no other
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        raise _Taken(
+            f"another process has written into {target} while the built-in corpus was made. "
+            "Run the same command again, or name another folder."
+        ) from error
 
 
 def _partial(target: Path, process: int | str) -> Path:

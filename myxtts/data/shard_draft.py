@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.data import mapping
-from myxtts.data.disk import sync, write_atomically
+from myxtts.data.disk import write_atomically
 from myxtts.data.shard_index import ShardIndex, Strings, encode_index
+from myxtts.disk import naming, sync
 
 # Utterances start on multiples of so many rows and are filled up with zeros, so that a batch is
 # gathered in blocks of rows: a sixteenth of the indices, and larger pieces to copy.
@@ -92,8 +93,9 @@ class ShardDraft:
                 raise ValueError(f"{row.id}: {column.name} is {array.shape}, not {expected}")
             data, filler = memoryview(array).cast("B"), bytes(-length % BLOCK * column.row_bytes)
             crcs[number] = zlib.crc32(filler, zlib.crc32(data))
-            self.files[column.name].write(data)
-            self.files[column.name].write(filler)
+            with naming(self._target(column.name)):
+                self.files[column.name].write(data)
+                self.files[column.name].write(filler)
         self.rows.append(Row(row.id, row.signature, row.content, {}, row.notes, row.reason))
         self.lengths.append(length)
         self.checksums.append(crcs)
@@ -104,13 +106,13 @@ class ShardDraft:
         for column in self.columns:
             file = self.files[column.name]
             # Real zeros, not a hole: mapping a hole of a full memory disk kills the process.
-            file.write(bytes(index.sizes[column.name] - index.rows * column.row_bytes))
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
+            with naming(self._target(column.name)):
+                file.write(bytes(index.sizes[column.name] - index.rows * column.row_bytes))
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
         for column in self.columns:
-            target = self.folder / f"{self.name}.{column.name}"
-            os.replace(self._temporary(column.name), target)
+            os.replace(self._temporary(column.name), self._target(column.name))
         sync(self.folder)  # or a power cut could keep the index and lose the columns
         write_atomically(self.folder / f"{self.name}.index", encode_index(index))
         return index
@@ -133,6 +135,9 @@ class ShardDraft:
             lengths=lengths,
             checksums=np.array(self.checksums, np.uint32).reshape(len(lengths), -1),
         )
+
+    def _target(self, column: str) -> Path:
+        return self.folder / f"{self.name}.{column}"
 
     def _temporary(self, column: str) -> Path:
         return self.folder / f"{self.name}.{column}.{os.getpid()}.tmp"

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.data import mapping
-from myxtts.data.disk import UNWRITABLE, explained, write_atomically
+from myxtts.data.disk import explained, write_atomically
 from myxtts.data.shard_draft import Column, Row, ShardDraft, hash64, in_blocks
 from myxtts.data.shard_index import (
     ARRAYS,
@@ -32,6 +32,7 @@ from myxtts.data.shard_index import (
     decode_index,
     encode_index,
 )
+from myxtts.disk import UNWRITABLE
 from myxtts.files import NotRegularError, read_regular
 from myxtts.monitoring.cores import available_cores
 
@@ -94,7 +95,8 @@ class Store:
 
     def create(self) -> None:
         """Make the folder, its manifest and companions, or mend those that are not as expected."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with explained(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         if self._verify_fixed_files():
             # Whoever holds the store takes the temporary files of others for leftovers.
             with self.lock():
@@ -262,12 +264,13 @@ class Store:
     @contextlib.contextmanager
     def _lock_file(self) -> Iterator[int]:
         """The file whose lock is held; where nothing can be written, the folder does as well."""
-        try:
-            descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            if error.errno not in UNWRITABLE:
-                raise
-            descriptor = os.open(self.folder, os.O_RDONLY)
+        with explained(self.folder):
+            try:
+                descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+            except OSError as error:
+                if error.errno not in UNWRITABLE:
+                    raise
+                descriptor = os.open(self.folder, os.O_RDONLY)
         try:
             yield descriptor
         finally:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from myxtts.checkpoints import latest_state, load_state, recover
+from myxtts.checkpoints.files import explained
 from myxtts.checkpoints.states import SavedState
 from myxtts.errors import UserError
 from myxtts.training.steps import CompiledStep
@@ -74,8 +75,11 @@ _LOCK, _SET_ASIDE = ".lock", ".set-aside"
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep a second training out of a run's folder."""
-    with open(folder / _LOCK, "a", encoding="utf-8") as file:
+    """Make a run's folder, and keep a second training out of it."""
+    with explained(folder / _LOCK):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / _LOCK, "a", encoding="utf-8")
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

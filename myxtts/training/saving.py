@@ -24,7 +24,7 @@ from myxtts.checkpoints import (
     unmark_best,
 )
 from myxtts.checkpoints.files import DamagedError, explained, remove_folder
-from myxtts.data.disk import sync
+from myxtts.disk import sync
 from myxtts.training.evaluation import EvaluationHook
 from myxtts.training.hooks import HISTORY
 from myxtts.training.loop import FAILED, FINISHED, Hook, StepRecord

@@ -157,7 +157,6 @@ class XTTSTrainer:
         self._check_evaluation()
         source = self.data if train_dataset is None else train_dataset
         val_dataset = self._own_validation() if val_dataset is None else val_dataset
-        self.folder.mkdir(parents=True, exist_ok=True)
         with alone_in(self.folder), doing("building the model"), heartbeat(log.info):
             return self._train(source, val_dataset)
 

@@ -139,7 +139,6 @@ def settle_run(
     earlier = _run_to_go_on(folder, resume)
     if earlier is not None:
         return _as_begun(config, earlier, given)
-    folder.mkdir(parents=True, exist_ok=True)
     with alone_in(folder):
         tuning = measure_it(config)
         log.info("%s", tuning)

@@ -115,7 +115,6 @@ class VocoderTrainer:
         """Train to the end, and say why it ended."""
         if self.pieces is None:
             self.prepare_datasets()
-        self.folder.mkdir(parents=True, exist_ok=True)
         with alone_in(self.folder), doing("building the model"), heartbeat(log.info):
             return self._train()
 

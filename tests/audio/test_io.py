@@ -1,5 +1,6 @@
 """Reading and writing recordings: formats, lengths, and every way that a file can be bad."""
 
+import errno
 import os
 import pickle
 import subprocess
@@ -238,9 +239,11 @@ def test_writing_clips_instead_of_wrapping_and_says_so(tmp_path, caplog):
 
 def test_failed_writing_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     write_wav(tmp_path / "a.wav", np.zeros(10), 22050)
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space")))
-    with pytest.raises(OSError, match="no space"):
-        write_wav(tmp_path / "a.wav", np.zeros(20), 22050)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    for step in ("fsync", "replace"):
+        monkeypatch.setattr(os, step, lambda *_: (_ for _ in ()).throw(full))
+        with pytest.raises(UserError, match=r"no space left while writing .*a\.wav .* free some"):
+            write_wav(tmp_path / "a.wav", np.zeros(20), 22050)
     assert [path.name for path in tmp_path.iterdir()] == ["a.wav"]
     assert read_info(tmp_path / "a.wav").frames == 10
 

@@ -1,5 +1,6 @@
 """The built-in corpus: its sentences, its bytes, and how it is published."""
 
+import errno
 import hashlib
 import json
 import os
@@ -295,6 +296,41 @@ def test_a_place_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="Could not write the built-in corpus"):
         make_demo(tmp_path / "file" / "x", speakers=1, clauses=2)
+
+
+def test_a_disk_that_turns_read_only_is_explained(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(demo, "speak_jobs", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(UserError, match="Could not write the built-in corpus .*Read-only"):
+        make_demo(tmp_path / "x", speakers=1, clauses=2)
+
+
+@pytest.mark.parametrize("clauses", [2, 3])
+def test_a_corpus_that_another_process_made_meanwhile_is_taken(tmp_path, monkeypatch, clauses):
+    """The other one speaks as many clauses as this one, or more."""
+
+    def speak(jobs, folder, *_):
+        for name, _ in jobs[0]["lines"]:
+            (folder / f"{name}.wav").write_bytes(b"hum")
+
+    def speak_slowly(jobs, folder, *_):
+        monkeypatch.setattr(demo, "speak_jobs", speak)
+        make_demo(tmp_path / "x", speakers=1, clauses=clauses)
+        speak(jobs, folder)
+
+    monkeypatch.setattr(demo, "speak_jobs", speak_slowly)
+    # Two processes have two numbers, and so two folders.
+    monkeypatch.setattr(os, "getpid", iter(range(10**8, 10**8 + 9)).__next__)
+    monkeypatch.setattr(demo, "_remove_abandoned", lambda target: None)
+    if clauses == 2:
+        assert make_demo(tmp_path / "x", speakers=1, clauses=2) == tmp_path / "x"
+    else:
+        with pytest.raises(UserError, match="holds another built-in corpus"):
+            make_demo(tmp_path / "x", speakers=1, clauses=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_ctrl_c_leaves_nothing_half_made(tmp_path):

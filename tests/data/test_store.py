@@ -1,6 +1,8 @@
 """The packed store: what is written comes back, in known bytes, whole or not at all."""
 
+import errno
 import os
+import resource
 
 import numpy as np
 import pytest
@@ -245,6 +247,30 @@ def test_a_store_is_written_by_one_at_a_time(store):
             assert not held
     with store.try_lock() as held:
         assert held
+
+
+def test_a_lock_that_finds_no_room_is_explained(store, monkeypatch):
+    real = os.open
+
+    def over_quota(path, *arguments):
+        if str(path).endswith(".lock"):
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+        return real(path, *arguments)
+
+    monkeypatch.setattr(os, "open", over_quota)
+    with pytest.raises(CacheError, match="no space left .* free some space"), store.lock():
+        pass
+
+
+def test_a_shard_larger_than_the_file_limit_names_file_and_limit(store):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limit[1]))
+    try:
+        with pytest.raises(CacheError, match=r"\.wave would be larger than 50,000 bytes.*ulimit"):
+            write(store, [make_row(0, 20_000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert store.shards() == [] and store.verify() == []
 
 
 def test_a_store_that_is_there_is_opened_while_others_write(store):

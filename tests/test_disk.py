@@ -1,0 +1,87 @@
+"""Files are whole or not there, and a disk that refuses is explained."""
+
+import errno
+import os
+import resource
+from contextlib import contextmanager
+
+import pytest
+
+from myxtts.checkpoints.files import CheckpointError, write_json_atomically
+from myxtts.config.config import XTTSConfig
+from myxtts.config.fields import ConfigError
+from myxtts.config.io import save_config
+from myxtts.disk import refusal, write_whole
+from myxtts.errors import UserError
+from myxtts.training.runs import alone_in
+
+
+@contextmanager
+def file_limit(limit: int):
+    """As `ulimit -f` sets it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def refuse(monkeypatch):
+    """Let every fsync fail, as a disk does that is full or has turned read-only."""
+
+    def refuse_with(number: int) -> None:
+        def fsync(descriptor):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", fsync)
+
+    return refuse_with
+
+
+def test_a_file_larger_than_the_limit_names_file_and_limit_and_leaves_the_old_one(tmp_path):
+    path = tmp_path / "a"
+    write_whole(path, b"old")
+    with file_limit(1000), pytest.raises(OSError) as caught:
+        write_whole(path, bytes(1001))
+    assert caught.value.errno == errno.EFBIG and caught.value.filename == str(path)
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a"]
+    with file_limit(1000):
+        assert refusal(path, caught.value) == (
+            f"{path} would be larger than 1,000 bytes, the most that this process may write to a "
+            "file: raise the limit (ulimit -f unlimited) and run the same command again"
+        )
+    assert "larger than its file system allows" in refusal(path, caught.value)
+
+
+def test_a_checkpoint_larger_than_the_limit_names_it(tmp_path):
+    with file_limit(1000), pytest.raises(CheckpointError, match="larger than 1,000 bytes.*ulimit"):
+        write_json_atomically(tmp_path / "a.json", {"text": "x" * 1001})
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(errno.ENOSPC, "free some space"), (errno.EROFS, "make .* writable")],
+)
+def test_settings_that_a_disk_refuses_are_explained_and_the_old_ones_stay(
+    tmp_path, refuse, number, advice
+):
+    path = tmp_path / "config.yaml"
+    save_config(XTTSConfig(), path)
+    before = path.read_bytes()
+    refuse(number)
+    with pytest.raises(ConfigError, match=rf"not saved: .*config\.yaml .*{advice}"):
+        save_config(XTTSConfig(), path, only_differences=True)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["config.yaml"]
+
+
+def test_a_run_in_a_folder_that_cannot_be_written_is_explained(tmp_path, monkeypatch):
+    def read_only(path, *arguments, **named):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr("builtins.open", read_only)
+    with pytest.raises(UserError, match=r"\.lock \(Read-only file system\): make .*run writable"):
+        with alone_in(tmp_path / "run"):
+            pass
