@@ -156,7 +156,11 @@ class Run:
         """The losses of every step; times differ."""
         lines = [json.loads(line) for line in self._history.read_text().splitlines()]
         return [
-            {name: value for name, value in line.items() if not name.endswith("_ms")}
+            {
+                name: value
+                for name, value in line.items()
+                if not name.endswith("_ms") and name != "check"
+            }
             for line in lines
         ]
 

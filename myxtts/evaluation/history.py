@@ -1,11 +1,11 @@
 """What a run wrote down while it learned: the mel loss of its steps and of its validations."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from myxtts.errors import UserError
+from myxtts.monitoring.history import read_lines
 
 Point = tuple[int, float]  # step, value
 
@@ -36,13 +36,12 @@ def read_history(path: Path) -> History:
 
 def _entries(path: Path) -> list[dict]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_lines(path)
     except FileNotFoundError as error:
         raise UserError(f"there is no {path}: this run has written no history yet") from error
-    try:
-        return [json.loads(line) for line in lines]
-    except ValueError as error:
-        raise UserError(f"{path} is not a history of a run: {error}") from error
+    if not lines:
+        raise UserError(f"{path} is empty: this run has written no history yet")
+    return [line.values for line in lines]
 
 
 def _points(entries: Sequence[dict], name: str) -> tuple[Point, ...]:

@@ -1,7 +1,6 @@
 """What happens beside the steps: loss components, the history, and a stop at NaN."""
 
 import errno
-import json
 import logging
 import math
 import os
@@ -12,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from myxtts.checkpoints.files import explained
-from myxtts.errors import UserError
+from myxtts.checkpoints.states import SavedState
+from myxtts.disk import write_whole
+from myxtts.monitoring.history import HISTORY, Line, Trail, encode_line, read_lines
 from myxtts.training.loop import Hook, Listener, StepRecord, TrainingDiverged
 
 log = logging.getLogger(__name__)
 
-HISTORY = "history.jsonl"
 WEIGHTED = "weighted/"
+_VALIDATED = "val/"
 # Loss scaling halves its scale each time: by then it has given up all that float16 can spare.
 MOST_SKIPPED = 20
 # Shown first, in this order; the other terms follow as they come.
@@ -79,18 +80,27 @@ class HistoryHook(Hook):
     are means over all steps since the line before, without the first step, which compiles.
     """
 
-    def __init__(self, folder: Path, log_interval: int):
+    def __init__(self, folder: Path, log_interval: int, resumed: SavedState | None = None):
         self.path = Path(folder) / HISTORY
-        self.log_interval = log_interval
+        self.log_interval, self.resumed = log_interval, resumed
+        self._trail = Trail()
         self._times: Means | None = None
         self._earlier: set[tuple[int, frozenset[str]]] = set()
+
+    @property
+    def trail(self) -> dict[str, Any]:
+        """What a checkpoint says of the lines so far."""
+        return self._trail.facts()
 
     def start(self, step: int) -> None:
         self._times = None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             forget_after(self.path, step)
-            self._earlier = {_validation_of(line) for line in _lines(self.path)} - {None}
+        lines = read_lines(self.path) if self.path.exists() else []
+        self._earlier = {_validation_of(line.values) for line in lines} - {None}
+        self._trail = _trail_of(lines)
+        self._compare(lines)
 
     def after_step(self, record: StepRecord) -> None:
         if self._times is None:
@@ -106,54 +116,82 @@ class HistoryHook(Hook):
 
         It replaces the line of an earlier process, which was killed before it saved what it knew.
         """
-        values = {"step": step, **{f"val/{name}": v for name, v in metrics.items()}}
-        line = _validation_of(json.dumps(values))
-        if line in self._earlier:
-            self._earlier.remove(line)
-            _rewrite(self.path, [x for x in _lines(self.path) if _validation_of(x) != line])
-        self._append(values)
+        values = {"step": step, **{f"{_VALIDATED}{name}": v for name, v in metrics.items()}}
+        place = _validation_of(values)
+        if place not in self._earlier:
+            self._append(values)
+            return
+        self._earlier.remove(place)
+        kept = [line for line in read_lines(self.path) if _validation_of(line.values) != place]
+        lines = [*kept, encode_line(_json_values(values))]
+        _rewrite(self.path, lines)
+        self._trail = _trail_of(lines)
 
     def _append(self, values: Mapping[str, float]) -> None:
-        line = json.dumps({name: _json_value(v) for name, v in values.items()}) + "\n"
-        data = line.encode()
+        line = encode_line(_json_values(values))
         # Opened anew each time, without a buffer: a line reaches the file at once, or not at all.
         with explained(self.path), open(self.path, "ab", buffering=0) as file:
             end = file.tell()
             try:
-                if file.write(data) < len(data):
+                if file.write(line.text) < len(line.text):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
             except OSError:
                 file.truncate(end)
                 raise
+        if not _is_of_evaluation(line.values):
+            self._trail.add(line.values)
+
+    def _compare(self, lines: Sequence[Line]) -> None:
+        """Warn where the lines are not those that the checkpoint was saved after.
+
+        A kill may have come after a last validation and before it was saved that it was made.
+        """
+        before = self.resumed.facts.get("history") if self.resumed else None
+        if before is None:  # a new run, or one of the version before
+            return
+        own = [line for line in lines if not _is_of_evaluation(line.values)]
+        later = own[before["lines"] :]
+        if _trail_of(own[: before["lines"]]).facts() != before or not all(
+            _validation_of(line.values) for line in later
+        ):
+            log.warning(
+                "%s is not the history of this run up to step %d: it had %d lines of steps and "
+                "validations, and now has %d or other ones. The run resumes, since nothing that "
+                "is trained depends on this file; restore it from a copy to keep its curves whole",
+                self.path,
+                self.resumed.step,
+                before["lines"],
+                len(own),
+            )
 
 
 def forget_after(path: Path, step: int) -> None:
     """Drop the lines of a history that are later than `step`, and a last one that is torn."""
-    lines = enumerate(_lines(path), 1)
-    _rewrite(path, [line for n, line in lines if _step_of(line, path, n) <= step])
+    _rewrite(path, [line for line in read_lines(path) if line.values["step"] <= step])
 
 
-def _lines(path: Path) -> list[str]:
-    """The whole lines of a history."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return lines[:-1] if lines and not lines[-1].endswith("\n") else lines
+def _rewrite(path: Path, lines: Sequence[Line]) -> None:
+    with explained(path):
+        write_whole(path, b"".join(line.text for line in lines), alone=True)
 
 
-def _rewrite(path: Path, lines: Sequence[str]) -> None:
-    # Always the same name: what a killed process left of it is overwritten.
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text("".join(lines), encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _trail_of(lines: Sequence[Line]) -> Trail:
+    trail = Trail()
+    for line in lines:
+        if not _is_of_evaluation(line.values):
+            trail.add(line.values)
+    return trail
 
 
-def _validation_of(line: str) -> tuple[int, frozenset[str]] | None:
+def _validation_of(values: Mapping[str, Any]) -> tuple[int, frozenset[str]] | None:
     """The step and the names of a line that a validation wrote; None for one of a step."""
-    values = json.loads(line)
-    names = frozenset(name for name in values if name.startswith("val/"))
+    names = frozenset(name for name in values if name.startswith(_VALIDATED))
     return (values["step"], names) if names else None
+
+
+def _is_of_evaluation(values: Mapping[str, Any]) -> bool:
+    """Whether an evaluation wrote a line: those come some steps late, sooner or later."""
+    return _validation_of(values) is not None and f"{_VALIDATED}loss" not in values
 
 
 class NonFiniteHook(Hook):
@@ -202,16 +240,6 @@ def _listed(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={values[name]:.4g}" for name in dict.fromkeys(names))
 
 
-def _step_of(line: str, path: Path, number: int) -> int:
-    try:
-        return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path}, line {number}, is no entry of a history: {line.strip()[:80]!r}; "
-            "mend that line or move the file away"
-        ) from error
-
-
-def _json_value(value: float) -> Any:
+def _json_values(values: Mapping[str, float]) -> dict[str, Any]:
     """JSON has no word for NaN and infinity."""
-    return value if math.isfinite(value) else None
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}

@@ -25,8 +25,9 @@ from myxtts.checkpoints import (
 )
 from myxtts.checkpoints.files import DamagedError, explained, remove_folder
 from myxtts.disk import sync
+from myxtts.monitoring.history import HISTORY
 from myxtts.training.evaluation import EvaluationHook
-from myxtts.training.hooks import HISTORY
+from myxtts.training.hooks import HistoryHook
 from myxtts.training.loop import FAILED, FINISHED, Hook, StepRecord
 from myxtts.training.validation import ValidationHook
 
@@ -62,11 +63,12 @@ class SavingHook(Hook):
         evaluation: EvaluationHook | None = None,
         metric: str = METRIC,
         resumed: SavedState | None = None,
+        history: HistoryHook | None = None,
     ):
         self.folder, self.variables, self.facts = Path(folder), variables, facts
         self.interval, self.keep = interval, keep
         self.validation, self.export, self.names = validation, export, names
-        self.evaluation, self.metric = evaluation, metric
+        self.evaluation, self.metric, self.history = evaluation, metric, history
         self.last: Path | None = None
         self._position: dict[str, int] | None = None
         self._saved_step = 0
@@ -127,6 +129,8 @@ class SavingHook(Hook):
             best = Best(step, self.metric, value, state_path(self.states, step))
         known = self._known_at(step, best)
         facts = {**self.facts, **self._position, "known": known}
+        if self.history is not None:
+            facts["history"] = self.history.trail
         self._sync_history()
         self.last = save_state(self.states, step, self.variables, facts)
         self._saved_step, self._known = step, known

@@ -343,7 +343,8 @@ class XTTSTrainer:
     ) -> list[Hook]:
         training, optimizer = self.config.training, wired.optimizer
         interval = training.log_interval
-        listeners: list[Hook] = [HistoryHook(self.folder, interval)]
+        history = HistoryHook(self.folder, interval, resumed)
+        listeners: list[Hook] = [history]
         board = TensorBoardHook(
             Path(training.tensorboard_log_dir or self.folder / "tensorboard"), interval
         )
@@ -377,6 +378,7 @@ class XTTSTrainer:
             evaluation=evaluation,
             metric=training.evaluation_metric if chooses else METRIC,
             resumed=resumed,
+            history=history,
         )
         # Losses that are no number stop the run before anything is saved.
         scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)

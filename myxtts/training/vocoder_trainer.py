@@ -223,7 +223,8 @@ class VocoderTrainer:
         training = self.config.training
         interval = training.log_interval
         board = TensorBoardHook(self.folder / "tensorboard", interval)
-        listeners: list[Hook] = [HistoryHook(self.folder, interval), board]
+        history = HistoryHook(self.folder, interval, resumed)
+        listeners: list[Hook] = [history, board]
         validation = None
         if self.pieces.val is not None:
             batches = self.pieces.val_batches()
@@ -248,6 +249,7 @@ class VocoderTrainer:
             lambda folder: save_vocoder(folder, self.kind, self.model, self.spec),
             names=("vocoder", "vocoder-best"),
             resumed=resumed,
+            history=history,
         )
         weights = ADVERSARIAL_WEIGHTS if self.is_adversarial else SPECTRAL_WEIGHTS
         hooks: list[Hook] = [

@@ -1,5 +1,4 @@
 import io
-import json
 import logging
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from myxtts.errors import UserError
 from myxtts.monitoring.heartbeat import doing
+from myxtts.monitoring.history import read_lines
 from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.hooks import (
     HistoryHook,
@@ -41,7 +41,12 @@ FIGURES = {
 def messages(caplog):
     """What the package has logged so far, as a function."""
     caplog.set_level(logging.INFO, "myxtts")
-    return lambda: [entry.getMessage() for entry in caplog.records]
+
+    def read() -> list[str]:
+        return [entry.getMessage() for entry in caplog.records]
+
+    read.clear = caplog.clear
+    return read
 
 
 # The log
@@ -88,8 +93,7 @@ def test_an_epoch_without_steps_logs_nothing(messages):
 
 
 def lines_of(folder: Path) -> list[dict]:
-    text = (folder / "history.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return [line.values for line in read_lines(folder / "history.jsonl")]
 
 
 def test_the_history_has_one_line_per_interval_and_per_validation(tmp_path):
@@ -134,6 +138,48 @@ def test_a_damaged_history_is_an_error_that_names_the_line(tmp_path):
     (tmp_path / "history.jsonl").write_text('{"step": 1}\nnonsense\n{"step": 3}\n')
     with pytest.raises(UserError, match=r"history\.jsonl, line 2, .*'nonsense'"):
         HistoryHook(tmp_path, 1).start(3)
+
+
+def resumed_at(step: int, hook: HistoryHook) -> SimpleNamespace:
+    """A checkpoint that was saved after what a hook has written."""
+    return SimpleNamespace(step=step, facts={"history": hook.trail})
+
+
+def write_steps(folder: Path, last: int) -> HistoryHook:
+    hook = HistoryHook(folder, 1)
+    hook.start(0)
+    for step in range(1, last + 1):
+        hook.after_step(record(step, {"loss": float(step)}))
+    hook.record_validation(last, {"loss": 0.5})
+    return hook
+
+
+def test_a_history_that_lacks_lines_or_has_others_is_reported_on_resume(tmp_path, messages):
+    hook = write_steps(tmp_path, 3)
+    path = tmp_path / "history.jsonl"
+    whole = path.read_bytes()
+    first, *others = whole.splitlines(keepends=True)
+    write_steps(tmp_path / "other", 4)
+    other = (tmp_path / "other" / "history.jsonl").read_bytes()
+    for damaged in (b"", b"".join(others), whole + first, other, None):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        HistoryHook(tmp_path, 1, resumed_at(3, hook)).start(3)
+        (message,) = messages()
+        assert message.startswith(f"{path} is not the history of this run up to step 3: it had 4")
+        messages.clear()
+
+
+def test_lines_after_a_checkpoint_and_those_of_evaluations_are_no_other_history(tmp_path, messages):
+    hook = write_steps(tmp_path, 3)
+    checkpoint = resumed_at(3, hook)
+    hook.record_validation(2, {"cer": 0.25})  # an evaluation's, some steps late
+    hook.after_step(record(4))
+    resumed = HistoryHook(tmp_path, 1, checkpoint)
+    resumed.start(3)
+    assert messages() == [] and resumed.trail == checkpoint.facts["history"]
+    resumed.record_validation(2, {"cer": 0.125})
+    assert lines_of(tmp_path)[-1] == {"step": 2, "val/cer": 0.125}
+    assert len(lines_of(tmp_path)) == 5
 
 
 def test_a_line_that_finds_no_room_leaves_the_history_whole(tmp_path, monkeypatch):

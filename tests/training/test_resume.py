@@ -9,6 +9,7 @@ import pytest
 
 from myxtts.checkpoints import saved_states
 from myxtts.config.io import save_config
+from myxtts.monitoring.history import read_lines
 from myxtts.training.trainer import XTTSTrainer
 from tests.make_corpus import make_corpus
 from tests.training.runs import assert_equal_states, final_state, run_config, train
@@ -39,11 +40,10 @@ def step_of(folder: Path) -> int:
 
 def history(folder: Path) -> list[dict]:
     """All of a run's history but the times, and the validations that an interruption brings."""
-    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     return [
-        {name: value for name, value in line.items() if not name.endswith("_ms")}
-        for line in lines
-        if "loss" in line
+        {name: value for name, value in line.values.items() if not name.endswith("_ms")}
+        for line in read_lines(folder / "history.jsonl")
+        if "loss" in line.values
     ]
 
 

@@ -22,6 +22,7 @@ from myxtts.config.io import load_config, save_config
 from myxtts.config.presets import create_default_config
 from myxtts.data.training_data import TrainingData
 from myxtts.errors import UserError
+from myxtts.monitoring.history import read_lines
 from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.hooks import LogHook
 from myxtts.training.loop import StepRecord, TrainingLoop
@@ -114,7 +115,7 @@ def step_of(folder: Path) -> int:
 
 
 def lines(folder: Path) -> list[dict]:
-    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    return [line.values for line in read_lines(folder / "history.jsonl")]
 
 
 def history(folder: Path) -> list[dict]:
