@@ -7,6 +7,7 @@ this file as a fresh process for every fixed chunk of its sentences.
 import ctypes
 import json
 import sys
+from io import BytesIO
 from pathlib import Path
 
 import espeakng_loader
@@ -29,7 +30,10 @@ def main(folder: Path) -> None:
     voice = EspeakVoice(job["voice"], job["rate"], job["pitch"])
     for name, sentence in job["lines"]:
         samples = level(trim(voice.say(sentence)))
-        soundfile.write(folder / f"{name}.wav", samples, SAMPLE_RATE, subtype="PCM_16")
+        # Encoded in memory: libsndfile does not say why a disk refused.
+        wav = BytesIO()
+        soundfile.write(wav, samples, SAMPLE_RATE, subtype="PCM_16", format="WAV")
+        (folder / f"{name}.wav").write_bytes(wav.getvalue())
 
 
 class EspeakVoice:

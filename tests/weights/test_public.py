@@ -146,6 +146,7 @@ def test_a_wrong_member_is_not_used(tmp_path, tiny, monkeypatch):
     ("error", "message"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), "no space left .* nothing was kept"),
+        (OSError(errno.EFBIG, "File too large"), "larger than its file system allows"),
         (OSError(errno.EROFS, "Read-only file system"), "cannot write .*Read-only file system"),
         (PermissionError(errno.EACCES, "Permission denied"), "cannot write .*Permission denied"),
     ],
