@@ -122,9 +122,67 @@ def _anything(rng: random.Random) -> str:
     return "".join(chr(rng.randrange(0x110000)) for _ in range(rng.choice([0, 1, 2, 300])))
 
 
+def _any_digits(rng: random.Random) -> str:
+    """Digits of one script in groups."""
+    zero, size = rng.choice([0x30, 0x660, 0x6F0, 0x966, 0xFF10]), rng.choice([9, 100, 10_000])
+    digits = "".join(chr(zero + rng.randrange(10)) for _ in range(size))
+    mark, every = (
+        rng.choice(["", ",", ".", "/", ":", "-", " ", "\u066b", "\u066c"]),
+        rng.randint(1, 4),
+    )
+    groups = mark.join(digits[at : at + every] for at in range(0, size, every))
+    return rng.choice(["", "-", "+", "$", "€", "#", "%", "№"]) + groups
+
+
+def _nothing(rng: random.Random) -> str:
+    return rng.choice(["", " ", "\n" * 500, "\0", "\ufeff", "\u200b" * 99])
+
+
+def _markup(rng: random.Random) -> str:
+    tag = rng.choice(["speak", "break", "prosody", "say-as", "script", "!ENTITY", "![CDATA["])
+    values = ['time="1e9s"', 'rate="-999%"', 'src="file:///etc/passwd"', "", "/", 'x="']
+    count = rng.choice([1, 300])
+    return "".join(f"<{tag} {rng.choice(values)}>" for _ in range(count)) + f"word</{tag}>" * count
+
+
+def _brackets(rng: random.Random) -> str:
+    return "".join(rng.choices("([{<«“‘（】)]}>»”’", k=rng.choice([9, 3000])))
+
+
+def _abbreviations(rng: random.Random) -> str:
+    words = "Mr. Dr. e.g. U.S. No. 3. p.m. etc. ... ?! 1st 2.5kg 12:30 10/5/2020 Jan. $5m".split()
+    return " ".join(rng.choices(words, k=rng.choice([5, 500])))
+
+
+def _repeated_part(rng: random.Random) -> str:
+    return rng.choice(_PARTS) * rng.choice([2, 50, 3000])
+
+
+def _in_words(rng: random.Random) -> str:
+    """Another kind of text between words of many scripts."""
+    spans = [rng.choice(_SCRIPTS) for _ in range(rng.randint(2, 30))]
+    words = ["".join(chr(rng.randint(*span)) for _ in range(rng.randint(1, 12))) for span in spans]
+    words.insert(rng.randrange(len(words)), _of_another_kind(rng))
+    return rng.choice([" ", ", ", ". ", "\n", "\n\n", "\u200c"]).join(words) + "."
+
+
 def _patchwork(rng: random.Random) -> str:
-    makers = [maker for name, maker in KINDS.items() if name != "patchwork"]
-    return " ".join(rng.choice(makers)(rng)[: rng.choice([20, 200])] for _ in range(6))
+    return " ".join(_of_another_kind(rng)[: rng.choice([20, 200])] for _ in range(6))
+
+
+def _of_another_kind(rng: random.Random) -> str:
+    makers = [make for make in KINDS.values() if make not in (_patchwork, _in_words)]
+    return rng.choice(makers)(rng)
+
+
+# What is written in one piece, and a rule may take for something else.
+_PARTS = ". |! |a. |A. |.a| - |a\u0308\u0308|\u0e33|\u200f.|\u061c1|\udc00a|🏴\U000e0067|🇦|½|①"
+_PARTS += "|ﷺ|ﬃ|㍿|Ⅷ|㎏|ẞ|İ|ŉ|\x1b[31m|\x85|\u2028|\x0b|aB|مم|漢|가|€5|&|@a|#1|×|°"
+_PARTS += (
+    "|http://a.b/c?d=e&|a@b.c |www.|a.b.c.|C:\\a\\|1st |22nd|3.º|1. |I. |XIV |1e9|0x1F |1,000."
+)
+_PARTS += "|12:30|1/2/3 |12-5-99|۱۲/۵/۱۳۶۸ |1:2:3:4|٪۲۰ |5'10\" "
+_PARTS = _PARTS.split("|")
 
 
 KINDS: dict[str, Callable[[random.Random], str]] = {
@@ -144,5 +202,12 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "long_spaces": _long_spaces,
     "affixes": _affixes,
     "anything": _anything,
+    "any_digits": _any_digits,
+    "nothing": _nothing,
+    "markup": _markup,
+    "brackets": _brackets,
+    "abbreviations": _abbreviations,
+    "repeated_part": _repeated_part,
+    "in_words": _in_words,
     "patchwork": _patchwork,
 }

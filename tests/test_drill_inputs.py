@@ -2,9 +2,11 @@
 
 import faulthandler
 import os
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -34,6 +36,9 @@ from benchmarks.drills.inputs import (
     weights,
 )
 from benchmarks.drills.judging import Bad, Bounds, Input, judge, numbered, try_all
+from myxtts.checkpoints import files
+from myxtts.config.config import XTTSConfig
+from myxtts.config.io import save_config
 from myxtts.errors import UserError
 
 # Time is no matter here but where it is what is planted.
@@ -230,6 +235,38 @@ def test_a_voice_that_is_not_whole_is_refused(tmp_path):
         use = voices._use(tmp_path / "voice", "voice", attack, 0)
         outcome = judge(Input(name, 10**5, use), tmp_path / name, bounds)
         assert outcome.result == REFUSED, outcome.detail
+
+
+@pytest.mark.parametrize("kind", ["voice", "vocoder"])
+def test_hostile_content_of_voices_has_the_checksums_of_its_card(tmp_path, kind):
+    names = {"voice": ("config.yaml", "tokenizer.json", "model.safetensors")}.get(
+        kind, ("model.safetensors",)
+    )
+    base = tmp_path / "base"
+    base.mkdir()
+    if kind == "voice":
+        save_config(XTTSConfig(**voices._CONFIG), base / "config.yaml")
+        files.write_json(base / "tokenizer.json", {"symbols": ["a", "b"], "units": "characters"})
+    files.write_tensors(base / "model.safetensors", {"a": np.ones(4, np.float32)})
+    card = {"format": 2, "settings": {"dim": 8}, "spec": {"hop_length": 256}}
+    card["files"] = {name: files.describe(base / name) for name in names}
+    files.write_json(base / f"{kind}.json", files.sealed(card))
+    table = dict(voices._VOICE if kind == "voice" else voices._VOCODER)
+    attacks = [table[n] for n in ("weights", "setting", "width", "tokenizer") if n in table]
+    changed = 0
+    for number, attack in enumerate(attacks * 5):
+        folder = Path(shutil.copytree(base, tmp_path / str(number)))
+        attack(Random(number), folder)
+        record = files.unsealed(folder, files.read_json(folder / f"{kind}.json"), required=True)
+        for name in names:
+            files.check_file(folder / name, record["files"][name])
+        changed += record != card
+    assert changed >= 0.8 * len(attacks) * 5
+
+
+def test_sizes_that_no_model_has_are_drawn_often():
+    drawn = [voices._number(random) for random in map(Random, range(200))]
+    assert sum(10**6 <= number <= 10**9 for number in drawn) > 80
 
 
 def test_a_process_that_leaks_is_found(tmp_path):

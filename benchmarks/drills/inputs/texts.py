@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.drills.cases import UNBOUNDED
 from benchmarks.drills.judging import Bad, Bounds, Input
+from tests.hostile_texts import texts
 
 KIND = "texts"
 COUNT, PER_CASE = 2400, 60
@@ -20,7 +21,7 @@ BOUNDS = Bounds(cpu_seconds=1.0, cpu_per_byte=10e-6, megabytes=200.0, memory_per
 # The first sentence of a book does not wait for the last.
 FIRST_SECONDS, FIRST_PER_BYTE = 0.5, 1e-6
 
-_LONG = 300_000
+_LONG, _LONG_SHARE = 300_000, 0.02
 _MOST_LETTERS, _MOST_TOKENS = 260, 600
 
 
@@ -43,6 +44,8 @@ def inputs(folder: Path, seed: int, count: int) -> Iterator[Input]:
 
     random = Random(f"languages {seed}")
     for name, text in texts(seed, count):
+        if random.random() < _LONG_SHARE:
+            name, text = f"{name}-long", text * (_LONG // max(1, len(text)) or 1)
         language = random.choice(list(LANGUAGES))
         # Phonemes are espeak's: a part is enough, and of no long texts.
         units = "phonemes" if len(text) < 2000 and random.random() < 0.1 else "characters"
@@ -121,113 +124,3 @@ def _hum(mel, spec, seed) -> np.ndarray:
 
 
 _hum.name = "hum"
-
-
-def texts(seed: int, count: int) -> Iterator[tuple[str, str]]:
-    """Hostile texts: what they are made of, and the text."""
-    random = Random(f"texts {seed}")
-    for _ in range(count):
-        name, make = random.choice(_SHAPES)
-        text = make(random)
-        if random.random() < 0.3:
-            name, text = f"{name}-in-words", _between_words(random, text)
-        if random.random() < 0.02:
-            name, text = f"{name}-long", text * max(1, _LONG // max(1, len(text)))
-        yield name, text
-
-
-def _between_words(random: Random, text: str) -> str:
-    words = [_word(random) for _ in range(random.randrange(2, 30))]
-    words.insert(random.randrange(len(words)), text)
-    return random.choice((" ", ", ", ". ", "\n", "\n\n", "\u200c")).join(words) + "."
-
-
-def _word(random: Random) -> str:
-    first, last = random.choice(_SCRIPTS)
-    return "".join(chr(random.randint(first, last)) for _ in range(random.randrange(1, 12)))
-
-
-def _some(random: Random, least: int = 1, most: int = 3000) -> int:
-    return int(least * (most / least) ** random.random())
-
-
-def _repeated(*parts: str):
-    return lambda random: random.choice(parts) * _some(random)
-
-
-def _digits(random: Random) -> str:
-    zeros = random.choice((0x30, 0x660, 0x6F0, 0x966, 0xFF10))
-    digits = [chr(zeros + random.randrange(10)) for _ in range(_some(random, 1, 10_000))]
-    mark = random.choice(("", "", ",", ".", "/", ":", "-", " ", "\u066b", "\u066c"))
-    every = random.choice((1, 2, 3, 4))
-    groups = ["".join(digits[i : i + every]) for i in range(0, len(digits), every)]
-    return random.choice(("", "-", "+", "$", "€", "#", "%", "№")) + mark.join(groups)
-
-
-def _anything(random: Random) -> str:
-    return "".join(chr(random.randrange(0x110000)) for _ in range(_some(random)))
-
-
-def _script(random: Random) -> str:
-    return " ".join(_word(random) for _ in range(_some(random, 1, 300)))
-
-
-def _brackets(random: Random) -> str:
-    return "".join(random.choice("([{<«“‘（】)]}>»”’") for _ in range(_some(random)))
-
-
-def _markup(random: Random) -> str:
-    tag = random.choice(("speak", "break", "prosody", "say-as", "script", "!ENTITY", "![CDATA["))
-    values = ('time="1e9s"', 'rate="-999%"', 'src="file:///etc/passwd"', "", "/", 'x="')
-    inner = "".join(f"<{tag} {random.choice(values)}>" for _ in range(_some(random, 1, 300)))
-    return inner + "word" + f"</{tag}>" * _some(random, 1, 300)
-
-
-def _abbreviated(random: Random) -> str:
-    words = "Mr. Dr. e.g. U.S. No. 3. p.m. etc. ... ?! 1st 2.5kg 12:30 10/5/2020 Jan. $5m".split()
-    return " ".join(random.choice(words) for _ in range(_some(random, 1, 500)))
-
-
-_SCRIPTS = (
-    (0x61, 0x7A),
-    (0x41, 0x5A),
-    (0xC0, 0x17F),
-    (0x400, 0x4FF),
-    (0x600, 0x6FF),
-    (0x900, 0x97F),
-    (0xE00, 0xE7F),
-    (0x3040, 0x30FF),
-    (0x4E00, 0x9FFF),
-    (0xAC00, 0xD7A3),
-    (0x1F300, 0x1FAFF),
-    (0x1D400, 0x1D7FF),
-    (0xD800, 0xDFFF),
-    (0xE000, 0xE0FF),
-    (0x2000, 0x206F),
-    (0x2100, 0x23FF),
-    (0x0, 0x1F),
-)
-_SHAPES = (
-    ("digits", _digits),
-    ("digits", _digits),
-    ("anything", _anything),
-    ("script", _script),
-    ("script", _script),
-    ("brackets", _brackets),
-    ("markup", _markup),
-    ("abbreviations", _abbreviated),
-    ("nothing", lambda random: random.choice(("", " ", "\n" * 500, "\0", "\ufeff", "\u200b" * 99))),
-    ("marks", _repeated(".", "!", "?", "…", ",", ";", "-", "—", "'", '"', "؟", "。", "*", "_")),
-    ("spaced-marks", _repeated(". ", "! ", "? ", ", ", " - ", "a. ", "A. ", ".a")),
-    ("combining", _repeated("e\u0301", "\u0301", "a" + "\u0308" * 50, "\u064b", "\u0e33")),
-    ("bidi", _repeated("\u202e", "\u202da", "\u2067\u2069", "\u200f.", "\u061c1")),
-    ("surrogates", _repeated("\ud800", "\udc00a", "\udfff\ud800")),
-    ("joiners", _repeated("👩\u200d", "\u200ca", "\ufe0f", "🏴\U000e0067", "🇦")),
-    ("ligatures", _repeated("ﷺ", "ﬃ", "㍿", "Ⅷ", "½", "①", "㎏", "ẞ", "İ", "ŉ")),
-    ("controls", _repeated("\0", "\x1b[31m", "\x07", "\x85", "\u2028", "\u2029", "\x0b", "\x0c")),
-    ("letters", _repeated("a", "A", "aB", "ی", "مم", "漢", "가", "я", "ß")),
-    ("symbols", _repeated("$", "€5", "%", "&", "@a", "#1", "+", "=", "×", "÷", "°", "^", "~", "|")),
-    ("addresses", _repeated("http://a.b/c?d=e&", "a@b.c ", "www.", "a.b.c.", "C:\\a\\")),
-    ("ordinals", _repeated("1st ", "22nd", "3.º", "1. ", "I. ", "XIV ", "1e9", "0x1F ", "1,000.")),
-    ("times", _repeated("12:30", "1/2/3 ", "12-5-99", "۱۲/۵/۱۳۶۸ ", "1:2:3:4", "٪۲۰ ", "5'10\" ")),
-)

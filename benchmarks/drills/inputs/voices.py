@@ -130,19 +130,32 @@ def reseal(folder: Path) -> None:
     """Have the card describe the files as they are, as a stranger would."""
     from myxtts.checkpoints.files import describe
 
-    path = next(
-        (folder / n for n in ("voice.json", "vocoder.json") if (folder / n).is_file()), None
-    )
-    if path is None:
-        return
+    path = _card_of(folder)
     try:
         card = json.loads(path.read_bytes())
         names = [name for name in card["files"] if (folder / name).is_file()]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return  # no card any more: that is the attack
     for name in names:
         card["files"][name] = describe(folder / name)
-    path.write_text(json.dumps(card), encoding="utf-8")
+    _write_card(path, card)
+
+
+def _write_card(path: Path, card: dict) -> None:
+    """Write a card with the checksum of its content."""
+    from myxtts.checkpoints.files import sealed
+
+    content = {name: value for name, value in card.items() if name != "check"}
+    path.write_text(json.dumps(sealed(content)), encoding="utf-8")
+
+
+def _card_of(folder: Path) -> Path:
+    return folder / ("vocoder.json" if (folder / "vocoder.json").exists() else "voice.json")
+
+
+def _number(random: Random) -> int:
+    """Half of the time a size that a computer can count to and no model has."""
+    return round(10 ** random.uniform(6, 9)) if random.random() < 0.5 else random.choice(_SIZES)
 
 
 def _setting(random: Random, folder: Path) -> None:
@@ -152,11 +165,9 @@ def _setting(random: Random, folder: Path) -> None:
     names = [path for path in SETTINGS if path.startswith(("model.", "data."))]
     section, name = random.choice(names).split(".")
     text = (folder / "config.yaml").read_text(encoding="utf-8").splitlines()
-    values = (*_SIZES, "null", "true", "text", "[1]", ".nan", "1e9")
-    lines = [
-        f"  {name}: {random.choice(values)}" if line.startswith(f"  {name}: ") else line
-        for line in text
-    ]
+    odd = random.choice(("null", "true", "text", "[1]", ".nan", "1e9"))
+    value = odd if random.random() < 0.2 else _number(random)
+    lines = [f"  {name}: {value}" if line.startswith(f"  {name}: ") else line for line in text]
     (folder / "config.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     reseal(folder)
 
@@ -165,7 +176,7 @@ def _width(random: Random, folder: Path) -> None:
     """One of the numbers that decide how large the model is."""
     names = [name for name in _CONFIG if name != "use_gst"]
     names += ["gst_num_style_tokens", "n_mels", "n_fft", "max_mel_frames", "hop_length"]
-    name, value = random.choice(names), random.choice((10**5, 10**6, 10**7, 10**9))
+    name, value = random.choice(names), round(10 ** random.uniform(5, 9))
     text = (folder / "config.yaml").read_text(encoding="utf-8").splitlines()
     lines = [f"  {name}: {value}" if line.startswith(f"  {name}: ") else line for line in text]
     (folder / "config.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -218,7 +229,7 @@ def _weights(random: Random, folder: Path) -> None:
 
 def _card(random: Random, folder: Path) -> None:
     """A field of the card of another type or size."""
-    path = next(folder / n for n in ("voice.json", "vocoder.json") if (folder / n).is_file())
+    path = _card_of(folder)
     card = json.loads(path.read_bytes())
     values = (None, 0, -1, 1.5, "x", [], {}, [None], ["a"] * 3, True, 10**9, 10**30, float("nan"))
     values += ({"a": {"a": 1}}, ["x" * 10**5], [["a"]], "\x1b[2J", "../../canary/precious")
@@ -229,7 +240,10 @@ def _card(random: Random, folder: Path) -> None:
         del place[key]
     else:
         place[key] = random.choice(values)
-    path.write_text(json.dumps(card), encoding="utf-8")
+    if random.random() < 0.1:
+        path.write_text(json.dumps(card), encoding="utf-8")  # with a checksum of something else
+    else:
+        _write_card(path, card)
 
 
 def _deep(random: Random, folder: Path) -> None:
@@ -285,9 +299,9 @@ def _vocoder_setting(random: Random, folder: Path) -> None:
     key = random.choice(list(place))
     if isinstance(place[key], dict):
         place, key = place[key], random.choice(list(place[key]))
-    values = (*_SIZES, 1.5, None, "x", [], [10**9], [[10**6]], [0], True)
-    place[key] = random.choice(values)
-    path.write_text(json.dumps(card), encoding="utf-8")
+    odd = random.choice((1.5, None, "x", [], [_number(random)], [[_number(random)]], [0], True))
+    place[key] = odd if random.random() < 0.4 else _number(random)
+    _write_card(path, card)
 
 
 _BOTH = (
