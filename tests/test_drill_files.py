@@ -107,16 +107,16 @@ def test_a_flipped_checkpoint_gives_way_to_the_one_before(world):
 
 
 def test_the_drill_sees_a_checkpoint_that_is_not_checked(world, monkeypatch):
-    monkeypatch.setattr("myxtts.checkpoints.files.check_file", lambda path, record: None)
+    monkeypatch.setattr("myxtts.checkpoints.files._compare", lambda *args: None)
     found = flip_state(world)
     assert found.result == "WRONG" and "read as something else" in found.detail
 
 
 def test_the_drill_sees_a_loader_that_raises(world, monkeypatch):
-    def fail(path, record):
+    def fail(path, sha256, record):
         raise KeyError("sha256")
 
-    monkeypatch.setattr("myxtts.checkpoints.files.check_file", fail)
+    monkeypatch.setattr("myxtts.checkpoints.files._compare", fail)
     found = flip_state(world)
     assert found.result == "TRACEBACK" and "KeyError" in found.detail
 
