@@ -1,11 +1,7 @@
 """The drill's attacks on files, disks and pairs of commands: small cases, and faults planted in the
 program to see that each is caught."""
 
-import json
-import os
 import pickle
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -17,25 +13,7 @@ from benchmarks.drills.cases import Outcome
 from benchmarks.drills.children import Ended
 from benchmarks.drills.small_runs import CORPUS, RUN
 from myxtts.checkpoints import mark_best, save_state
-
-ROOT = Path(__file__).parents[1]
-PROGRAM = """
-import json, sys
-from pathlib import Path
-from tests import test_drill_files
-found = getattr(test_drill_files, sys.argv[1])(Path(sys.argv[2]))
-json.dump(found, open(sys.argv[3], "w"))
-"""
-
-
-def in_new_process(name: str, folder: Path) -> dict[str, list[str]]:
-    """Call a function of this module where nothing has used TensorFlow: the drill forks."""
-    answer = folder / "answer.json"
-    words = [sys.executable, "-c", PROGRAM, name, str(folder), str(answer)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(answer.read_text())
+from tests.new_process import in_new_process
 
 
 def outcome(found: Outcome) -> list[str]:
@@ -73,7 +51,7 @@ def cache_flips(folder: Path) -> dict[str, list[str]]:
 
 
 def test_a_flipped_bit_of_the_cache_is_repaired_and_the_drill_sees_if_it_is_not(tmp_path):
-    found = in_new_process("cache_flips", tmp_path)
+    found = in_new_process(cache_flips, tmp_path)
     assert found["as it is"][0] == "repaired"
     assert found["without its check"][0] == "WRONG"
     assert "utt-0000.mel" in found["without its check"][1]
@@ -171,7 +149,7 @@ class _silent:
 
 @pytest.mark.timeout(300)
 def test_a_disk_that_refuses_is_explained_and_the_drill_sees_if_it_is_not(tmp_path):
-    found = in_new_process("small_disks", tmp_path)
+    found = in_new_process(small_disks, tmp_path)
     if "skipped" in found:
         pytest.skip(f"a small disk cannot be mounted here: {found['skipped'][0]}")
     assert found.pop("unexplained")[0] == "WRONG"
@@ -234,7 +212,7 @@ def _louder() -> None:
 
 
 def test_two_prepares_leave_what_one_does_and_the_drill_sees_if_they_do_not(tmp_path):
-    found = in_new_process("two_prepares", tmp_path)
+    found = in_new_process(two_prepares, tmp_path)
     assert found["as it is"][0] == "equal"
     assert found["with other features"][0] == "LOST"
 

@@ -40,6 +40,7 @@ from myxtts.checkpoints import files
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import save_config
 from myxtts.errors import UserError
+from tests.new_process import in_new_process
 
 # Time is no matter here but where it is what is planted.
 PATIENT = Bounds(cpu_seconds=600.0, megabytes=60.0, written_megabytes=5.0, patience=1.0)
@@ -200,17 +201,27 @@ def test_the_inputs_of_a_kind_are_the_same_for_the_same_seed(tmp_path, kind):
     assert names != [one.name for one in kind.inputs(tmp_path, 4, 20)]
 
 
-@pytest.mark.parametrize("kind", [corpora, traps, audio, texts, settings, weights])
-def test_some_inputs_of_each_kind_are_used_or_refused(tmp_path, kind):
-    kind.set_up(tmp_path, 0)
-    inputs = numbered(kind.inputs(tmp_path, 5, 6))
-    bounds = replace(kind.BOUNDS, cpu_seconds=600.0)
-    outcome = try_all(inputs, tmp_path / "work", bounds, kind.warm_up)
-    assert outcome.result not in BAD, outcome.detail
-    assert sum(outcome.counts.values()) == 6
+def try_some(folder: Path) -> dict[str, tuple[str, str, int]]:
+    found = {}
+    for kind in (corpora, traps, audio, texts, settings, weights):
+        name = kind.__name__.rpartition(".")[2]
+        own = folder / name
+        own.mkdir()
+        kind.set_up(own, 0)
+        inputs = numbered(kind.inputs(own, 5, 6))
+        bounds = replace(kind.BOUNDS, cpu_seconds=600.0)
+        outcome = try_all(inputs, own / "work", bounds, kind.warm_up)
+        found[name] = (outcome.result, outcome.detail, sum(outcome.counts.values()))
+    return found
 
 
-def test_servers_and_archives_that_lie_are_refused(tmp_path):
+def test_some_inputs_of_each_kind_are_used_or_refused(tmp_path):
+    for name, (result, detail, count) in in_new_process(try_some, tmp_path).items():
+        assert result not in BAD, f"{name}: {detail}"
+        assert count == 6
+
+
+def try_downloads(folder: Path) -> tuple[dict[str, int], str]:
     bounds = replace(downloads.BOUNDS, cpu_seconds=600.0)
     archive = downloads._ARCHIVES["good"]()
     inputs = [
@@ -219,8 +230,13 @@ def test_servers_and_archives_that_lie_are_refused(tmp_path):
     ]
     outside = downloads._ARCHIVES["parents"]()
     inputs.append(Input("parents", len(outside), downloads._download(outside, "plain", False)))
-    outcome = try_all(inputs, tmp_path / "work", bounds)
-    assert outcome.counts == {ACCEPTED: 1, REFUSED: 5}, outcome.detail
+    outcome = try_all(inputs, folder / "work", bounds)
+    return outcome.counts, outcome.detail
+
+
+def test_servers_and_archives_that_lie_are_refused(tmp_path):
+    counts, detail = in_new_process(try_downloads, tmp_path)
+    assert counts == {ACCEPTED: 1, REFUSED: 5}, detail
 
 
 def test_a_voice_that_is_not_whole_is_refused(tmp_path):

@@ -14,6 +14,7 @@ from myxtts.cli.main import main
 from myxtts.cli.train import build_config, parse_args
 from myxtts.config.config import ModelConfig
 from myxtts.data.training_data import TrainingData
+from myxtts.errors import UserError
 from myxtts.weights import WeightsError
 from tests import stand_in_encoder
 from tests.make_corpus import make_corpus
@@ -45,12 +46,24 @@ def elsewhere(monkeypatch, tmp_path):
         (["--speaker-encoder-type", "resemblyzer"], ""),
         (["--speaker-encoder-path", "a.pt"], "ecapa_tdnn"),
         (["--speaker-encoder-path", "a.pt", "--speaker-encoder-type", "coqui"], "coqui"),
-        (["--speaker-encoder-path", "a.pt", "--disable-pretrained-speaker-encoder"], ""),
-        (["--disable-pretrained-speaker-encoder", "--speaker-encoder-path", "a.pt"], ""),
     ],
 )
-def test_a_path_alone_asks_for_its_encoder_and_disabling_wins(flags, expected):
+def test_a_path_alone_asks_for_its_encoder(flags, expected):
     assert build_config(parse_args(flags)).model.speaker_encoder == expected
+
+
+def test_a_path_and_a_flag_that_disables_it_contradict_each_other(tmp_path):
+    disable, path = "--disable-pretrained-speaker-encoder", "--speaker-encoder-path"
+    for flags in ([path, "a.pt", disable], [disable, path, "a.pt"]):
+        with pytest.raises(UserError, match=f"{path} would have no effect with {disable}"):
+            build_config(parse_args(flags))
+
+
+def test_a_flag_disables_the_encoder_of_a_file(tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text("model: {use_pretrained_speaker_encoder: true, speaker_encoder_path: a.pt}")
+    flags = ["--config", str(file), "--disable-pretrained-speaker-encoder"]
+    assert build_config(parse_args(flags)).model.speaker_encoder == ""
 
 
 def test_without_an_encoder_nothing_is_frozen():

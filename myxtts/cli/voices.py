@@ -33,7 +33,6 @@ def run(args: argparse.Namespace) -> None:
     from myxtts.checkpoints import load_voice
 
     voice = load_voice(args.voice)
-    _check(voice)
     for line in describe(voice):
         print(line)
     print()
@@ -92,15 +91,3 @@ def _table(voice: "Voice") -> Iterator[str]:
         yield f"{number:>{digits}}  {name:<{wide}}  {names[other]:<{wide}}  {cosine:6.3f}"
     if len(names) > 2:
         yield "cosines are of what is left without the mean of all"
-
-
-def _check(voice: "Voice") -> None:
-    import numpy as np
-
-    wrong = ~np.isfinite(voice.voices).all(axis=1)
-    if wrong.any():
-        names = ", ".join(np.array(voice.speakers)[wrong][:10])
-        raise UserError(
-            f"the vectors of {wrong.sum():,} speakers are not finite ({names}) in {voice.folder}: "
-            "train anew from a checkpoint that is sound"
-        )

@@ -235,7 +235,6 @@ def test_a_frozen_encoder_describes_every_voice_once_and_for_training(myxtts, co
     [
         (),
         ("--speaker-encoder-path", "own.pt", "--unfreeze-speaker-encoder"),
-        ("--speaker-encoder-path", "own.pt", "--disable-pretrained-speaker-encoder"),
     ],
 )
 def test_no_other_encoder_is_asked(myxtts, corpus, encoder, flags):

@@ -286,7 +286,7 @@ def test_the_preflight_refuses_before_a_shard_is_written(original, tmp_path, mon
     padding = sum(column.unit for column in tiny.location.settings.columns)
     assert needed - padding == pytest.approx(frames * 168, rel=0.02)  # 80 x 2 bytes, and 2 x 4
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=60 * 2**20))
-    with pytest.raises(CacheError, match=r"62\.9 MB are free and .*--cache-dir") as refused:
+    with pytest.raises(CacheError, match=r"only 62\.9 MB are free: .*--cache-dir") as refused:
         prepare(tiny.utterances, tiny.location, workers=1)
     assert "runtime" in str(refused.value)
     assert not list(tiny.folder.rglob("*.mel")) and not list(tiny.folder.rglob("*.tokens"))
