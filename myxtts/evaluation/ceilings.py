@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from myxtts.disk import write_whole
 from myxtts.evaluation.asr import Recording
 
 _FORMAT = 1
@@ -45,15 +46,10 @@ class CeilingCache:
     def keep(self, identity: str, recording: Recording, answer: Any) -> None:
         """Keep what a judge said, unless there is no place to."""
         path = self._path(identity, recording)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         text = json.dumps({"answer": answer, "sha256": _digest(answer)}, ensure_ascii=False)
-        try:
+        with contextlib.suppress(OSError):  # the next evaluation judges again, which costs time
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text + "\n", encoding="utf-8")
-            os.replace(temporary, path)
-        except OSError:  # the next evaluation judges again, which costs only time
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+            write_whole(path, f"{text}\n".encode())
 
     def _path(self, identity: str, recording: Recording) -> Path:
         samples, rate = recording
