@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -67,3 +68,9 @@ def test_the_clock_reads_threads_and_children(monkeypatch):
     assert clock.seconds() == pytest.approx(1.0)
     now[0] = 106.0
     assert clock.seconds() == pytest.approx(3.0)
+
+
+def test_a_process_that_ends_while_it_is_looked_at_has_no_threads(monkeypatch):
+    gone = SimpleNamespace(pid=2**22 + 1)  # above the largest number of a process
+    monkeypatch.setattr(measuring, "family", lambda pid: [gone])
+    assert measuring._tasks(gone.pid) == {}

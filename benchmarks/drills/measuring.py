@@ -1,6 +1,7 @@
 """What processes cost: time on a busy machine, and the most memory."""
 
 import contextlib
+import os
 import resource
 import time
 from pathlib import Path
@@ -47,11 +48,13 @@ def _tasks(pid: int) -> dict[int, tuple[float, float]]:
     """Seconds that each thread of a process and of its descendants ran, and waited for a core."""
     found = {}
     for process in family(pid):
-        for path in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
-            # A thread may end meanwhile, and a kernel may not count.
-            with contextlib.suppress(OSError, ValueError):
-                ran, waited, _ = map(int, path.read_text(encoding="ascii").split())
-                found[int(path.parent.name)] = (ran / 1e9, waited / 1e9)
+        tasks = Path(f"/proc/{process.pid}/task")
+        # A process or a thread may end meanwhile, and a kernel may not count.
+        with contextlib.suppress(OSError):
+            for name in os.listdir(tasks):
+                with contextlib.suppress(OSError, ValueError):
+                    ran, waited, _ = map(int, (tasks / name / "schedstat").read_bytes().split())
+                    found[int(name)] = (ran / 1e9, waited / 1e9)
     return found
 
 

@@ -16,6 +16,7 @@ from myxtts.errors import UserError
 from myxtts.monitoring import console
 
 OK, BAD_INPUT, BROKEN_PIPE = 0, 2, 141
+LONGEST_MESSAGE = 3000
 
 
 class Interrupted(KeyboardInterrupt):
@@ -127,5 +128,8 @@ def show_log(verbose: bool) -> None:
 
 
 def _fail(message: str, code: int) -> int:
+    if len(message) > LONGEST_MESSAGE:  # a name in it came from a file of somebody else's
+        half = LONGEST_MESSAGE // 2
+        message = f"{message[:half]} [...] {message[-half:]}"
     print(message, file=sys.stderr)
     return code

@@ -121,7 +121,7 @@ def _fetch_rest(url: str, part: BinaryIO, report: Progress) -> None:
                 logger.info("the server cannot resume; starting over")
                 part.truncate(0)
                 start = 0
-            length = int(response.headers.get("Content-Length") or 0)
+            length = _promised(response)
             total = start + length if length else 0
             _check_space(part, length, total)
             _copy(response, part, total, report)
@@ -131,8 +131,16 @@ def _fetch_rest(url: str, part: BinaryIO, report: Progress) -> None:
         if error.code >= 500:
             raise _Interrupted(f"the server answers {error.code} {error.reason}") from error
         raise DownloadError(f"{url}: the server answers {error.code} {error.reason}") from error
+    except (ValueError, http.client.InvalidURL) as error:  # where a redirect leads to
+        raise DownloadError(f"{url}: the server's answer is not valid: {error}") from error
     except _BROKEN as error:
         raise _Interrupted(f"the connection broke: {getattr(error, 'reason', error)}") from error
+
+
+def _promised(response: http.client.HTTPResponse) -> int:
+    """The length that the server names; 0 where it names none that is a number."""
+    length = response.headers.get("Content-Length") or ""
+    return int(length) if length.isascii() and length.isdigit() and len(length) < 19 else 0
 
 
 def _continues(response: http.client.HTTPResponse, start: int) -> bool:
@@ -211,6 +219,8 @@ def _extract(archive: Path, staging: Path, expected_clips: int, report: Progress
                 report("unpack", count, max(count, expected_clips))
     except tarfile.FilterError as error:
         raise DownloadError(f"{archive}: an unsafe member was refused: {error}") from error
+    except RecursionError as error:
+        raise DownloadError(f"{archive}: its folders are nested too deeply") from error
     except (tarfile.TarError, EOFError) as error:
         raise DownloadError(f"{archive}: it cannot be unpacked: {error}") from error
 

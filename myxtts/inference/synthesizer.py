@@ -22,7 +22,7 @@ from myxtts.inference.speech import (
     join_speech,
     set_level,
 )
-from myxtts.inference.vocoders import GRIFFIN_LIM, Vocoder, choose_vocoder
+from myxtts.inference.vocoders import GRIFFIN_LIM, Vocoder, check_samples, choose_vocoder
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.foreign import describe_foreign
 
@@ -193,11 +193,7 @@ class Synthesizer:
         ]
 
     def _samples(self, mel: np.ndarray, seed: int) -> np.ndarray:
-        samples = self.vocoder(mel, self.spec, seed)
-        if not np.isfinite(samples).all():
-            raise SynthesisError(
-                f"the vocoder {self.vocoder.name} gives no numbers (NaN): choose another one"
-            )
+        samples = check_samples(self.vocoder(mel, self.spec, seed), self.vocoder.name)
         return set_level(fade_ends(samples, self.spec.sample_rate), self.spec.sample_rate)
 
     def _mels(

@@ -9,7 +9,7 @@ import numpy as np
 from myxtts.audio.griffin_lim import griffin_lim
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.errors import UserError
-from myxtts.inference.errors import check_known
+from myxtts.inference.errors import SynthesisError, check_known
 
 if TYPE_CHECKING:
     from myxtts.checkpoints.vocoders import TrainedVocoder
@@ -56,8 +56,9 @@ class NeuralVocoder:
         if len(mel) == 0:
             return np.zeros(0, np.float32)
         if not self.is_clocked:
-            return self._run(mel[None])[0].numpy()
-        return self._run(mel[None], 0, np.zeros(1, np.float32), seed)["waveform"][0].numpy()
+            return check_samples(self._run(mel[None])[0].numpy(), self.name)
+        said = self._run(mel[None], 0, np.zeros(1, np.float32), seed)
+        return check_samples(said["waveform"][0].numpy(), self.name)
 
     def stream(self, mels: Iterable[np.ndarray], seed: int = 0) -> Iterator[np.ndarray]:
         """Samples of mels that come in pieces: put together, those of the whole.
@@ -75,7 +76,7 @@ class NeuralVocoder:
                 samples, phase = self._piece(
                     known, done - first, ready - first, phase, first + seed
                 )
-                yield samples
+                yield check_samples(samples, self.name)
                 done = ready
             spare = max(0, done - context - first)
             known, first = known[spare:], first + spare
@@ -95,6 +96,13 @@ class NeuralVocoder:
 
     def _clocked(self, mel, anchor, phase, first_frame):
         return self.model(mel, anchor=anchor, phase=phase, first_frame=first_frame)
+
+
+def check_samples(samples: np.ndarray, vocoder: str) -> np.ndarray:
+    """Return the samples that a vocoder made, or raise where they are no numbers."""
+    if not np.isfinite(samples).all():
+        raise SynthesisError(f"the vocoder {vocoder} gives no numbers (NaN): choose another one")
+    return samples
 
 
 def choose_vocoder(name: str, run: Path, spec: AudioSpec) -> Vocoder:

@@ -159,3 +159,14 @@ def test_tensorflow_is_imported_silently_and_kept_from_the_garbage_collector(pro
 @pytest.mark.parametrize("face", sorted(path.name for path in ROOT.glob("*.py")))
 def test_faces_have_at_most_ten_lines(face):
     assert len((ROOT / face).read_text().splitlines()) <= 10
+
+
+def test_a_message_with_an_endless_name_stays_short(capsys):
+    def fail(args):
+        raise UserError(f"unknown language {'x' * 100_000!r}. Known languages: en, fa")
+
+    assert terminal.run(fail, argparse.Namespace(verbose=False)) == 2
+    shown = capsys.readouterr().err
+    assert len(shown) < 3100
+    assert shown.startswith("error: unknown language 'xxx")
+    assert shown.endswith("Known languages: en, fa\n")

@@ -25,6 +25,10 @@ def server(monkeypatch):
             here.ranges.append(self.headers.get("Range"))
             if here.status:
                 return self.send_error(here.status)
+            if here.leads_to:
+                self.send_response(302)
+                self.send_header("Location", here.leads_to)
+                return self.end_headers()
             start = 0
             if here.resumes and self.headers.get("Range"):
                 start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
@@ -36,7 +40,7 @@ def server(monkeypatch):
                 self.send_response(200)
             rest = here.body[start:]
             if here.tells_length:
-                self.send_header("Content-Length", str(len(rest)))
+                self.send_header("Content-Length", here.length_text or str(len(rest)))
             self.end_headers()
             self.wfile.write(rest[: here.breaks_after] if here.breaks_after else rest)
 
@@ -46,6 +50,7 @@ def server(monkeypatch):
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.body, server.ranges, server.resumes, server.breaks_after = b"", [], True, 0
         server.status, server.tells_length = 0, True
+        server.leads_to = server.length_text = ""
         server.url = f"http://127.0.0.1:{server.server_address[1]}/LJSpeech-1.1.tar.bz2"
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -102,6 +107,31 @@ def test_a_resumed_download_of_unknown_length_promises_no_total(server, tmp_path
     fetch(server, tmp_path / "lj", progress=lambda *step: seen.append(step))
     assert server.ranges == ["bytes=100-"]
     assert ("download", len(server.body), 0) in seen
+
+
+@pytest.mark.parametrize("length", ["many", "9" * 30, "-5"])
+def test_a_length_that_is_no_number_is_ignored(server, tmp_path, length):
+    server.body, server.length_text = make_archive(), length
+    seen = []
+    try:
+        fetch(server, tmp_path / "lj", progress=lambda *step: seen.append(step))
+    except DownloadError as error:  # Python's own client believes in 30 digits
+        assert "the connection" in str(error)
+    assert {total for stage, _, total in seen if stage == "download"} <= {0}
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:odd/x", "http://[::1/x"])
+def test_a_redirect_to_no_address_is_an_error(server, tmp_path, address):
+    server.leads_to = address
+    with pytest.raises(DownloadError, match="the server's answer is not valid"):
+        fetch(server, tmp_path / "lj", sha256="0" * 64)
+
+
+def test_folders_nested_too_deeply_are_refused(server, tmp_path):
+    server.body = make_archive({"LJSpeech-1.1/" + "d/" * 1500 + "x": b"x"})
+    with pytest.raises(DownloadError, match="nested too deeply|cannot be unpacked|too long"):
+        fetch(server, tmp_path / "lj")
+    assert not (tmp_path / "lj").exists()
 
 
 def test_a_complete_corpus_is_not_fetched_again(server, tmp_path):
