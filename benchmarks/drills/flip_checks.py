@@ -335,14 +335,14 @@ def _refusal(text: str, file: Path) -> Outcome:
 
 
 def _names(text: str, file: Path) -> bool:
-    """Whether a message names a file: itself, the shard whose index tells its utterances, or the
-    folder whose files do not fit each other any more."""
+    """Whether a message names a file: itself, another file of its shard, or the folder whose files
+    do not fit each other any more."""
     joined = " ".join(text.split())
     names = {file.name}
     if len(file.parts) > 2:
         names.add(str(file.parent))
     if "cached_features" in file.parts:
-        names |= {f"{file.stem}.index", f"{file.parent.name}:", f"{file.parent.name} "}
+        names |= {f"{file.stem}.", f"{file.parent.name}:", f"{file.parent.name} "}
     return any(name in joined for name in names)
 
 

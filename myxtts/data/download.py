@@ -1,16 +1,20 @@
 """Public corpora, fetched whole or not at all: resumable, verified, then unpacked in one step."""
 
+import bz2
 import contextlib
 import fcntl
+import gzip
 import hashlib
 import http.client
 import logging
+import lzma
 import os
 import shutil
 import tarfile
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -211,7 +215,7 @@ def _unpack(archive: Path, target: Path, expected_clips: int, report: Progress) 
 def _extract(archive: Path, staging: Path, expected_clips: int, report: Progress) -> None:
     try:
         # A stream is read once from end to end; seeking in bz2 would unpack it again and again.
-        with tarfile.open(archive, "r|*") as members:
+        with _unpacked(archive) as file, tarfile.open(fileobj=file, mode="r|") as members:
             for count, member in enumerate(members, 1):
                 if not (member.isfile() or member.isdir()):
                     raise DownloadError(f"{archive}: {member.name} is neither file nor directory")
@@ -221,8 +225,21 @@ def _extract(archive: Path, staging: Path, expected_clips: int, report: Progress
         raise DownloadError(f"{archive}: an unsafe member was refused: {error}") from error
     except RecursionError as error:
         raise DownloadError(f"{archive}: its folders are nested too deeply") from error
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DownloadError(f"{archive}: it cannot be unpacked: {error}") from error
+    except OSError as error:
+        if error.errno is not None:  # a disk's; those of what is packed wrongly have no number
+            raise
+        raise DownloadError(f"{archive}: it cannot be unpacked: {error}") from error
+
+
+def _unpacked(archive: Path) -> BinaryIO:
+    """Open an archive as its tar; tarfile itself unpacks whole chunks, whatever they grow to."""
+    with open(archive, "rb") as file:
+        start = file.read(6)
+    openers = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open}
+    known = (opener for magic, opener in openers.items() if start.startswith(magic))
+    return next(known, open)(archive, "rb")
 
 
 def _fault(corpus: Path, expected_clips: int) -> str:

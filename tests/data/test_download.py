@@ -1,7 +1,10 @@
 """Downloading against a local server: resuming, checksums, hostile archives."""
 
+import bz2
+import gzip
 import hashlib
 import io
+import lzma
 import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -132,6 +135,22 @@ def test_folders_nested_too_deeply_are_refused(server, tmp_path):
     with pytest.raises(DownloadError, match="nested too deeply|cannot be unpacked|too long"):
         fetch(server, tmp_path / "lj")
     assert not (tmp_path / "lj").exists()
+
+
+@pytest.mark.parametrize("pack", [lambda tar: tar, bz2.compress, gzip.compress, lzma.compress])
+def test_archives_are_unpacked_however_they_are_packed(server, tmp_path, pack):
+    server.body = pack(bz2.decompress(make_archive()))
+    assert left_in(fetch(server, tmp_path / "lj")) == ["metadata.csv", "wavs"]
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, gzip.compress, lzma.compress])
+def test_an_archive_that_is_damaged_inside_is_refused_and_removed(server, tmp_path, pack):
+    packed = bytearray(pack(bz2.decompress(make_archive())))
+    packed[len(packed) // 2 :] = bytes(len(packed) - len(packed) // 2)
+    server.body = bytes(packed)
+    with pytest.raises(DownloadError, match="it cannot be unpacked"):
+        fetch(server, tmp_path / "lj")
+    assert left_in(tmp_path) == []
 
 
 def test_a_complete_corpus_is_not_fetched_again(server, tmp_path):
