@@ -70,7 +70,7 @@ def raising(folder: Path) -> None:
 
 
 def wordy(folder: Path) -> None:
-    raise UserError("x" * 100_000)
+    raise UserError("a line\n" * 50)
 
 
 def silent(folder: Path) -> int:
@@ -291,7 +291,7 @@ def test_a_process_that_leaks_is_found(tmp_path):
         for number in range(100):
             kept.append(np.ones(2**17))  # a megabyte
             counter.set(number + 1)
-            time.sleep(0.02)
+            time.sleep(0.06)
 
     limits = Limits(megabytes=10.0, kilobytes_per_unit=10.0)
     fault, told = watch(leaks, 100, tmp_path / "log", 600.0, limits)
