@@ -13,30 +13,14 @@ from pathlib import Path
 
 from benchmarks.drills import children
 from benchmarks.drills.cases import CRASHED, HUNG, TRACEBACK, WRONG, Outcome
+from tests.training.runs import SMALL
 
 CORPUS, RUN, VOCODER, FINE = "corpus", "run", "vocoder-run", "fine"
 TEXT = "Amber bridge."
 
 # As few layers and steps as there can be. So few steps run eagerly: tracing them takes longer.
 SETTINGS = {
-    "use_gst": False,
-    "text_encoder_dim": 16,
-    "text_encoder_conv_layers": 0,
-    "text_encoder_layers": 0,
-    "text_encoder_heads": 2,
-    "decoder_dim": 16,
-    "decoder_layers": 1,
-    "audio_encoder_dim": 8,
-    "audio_encoder_layers": 1,
-    "speaker_embedding_dim": 4,
-    "batch_size": 4,
-    "num_workers": 1,
-    "val_fraction": 0.2,
-    "warmup_steps": 4,
-    "ema_decay": 0.9,
-    "alignment_prior_steps": 10,
-    "log_interval": 1,
-    "sample_interval": 0,
+    **SMALL,
     "enable_eager_debug": True,
     "max_steps": 3,
     "save_interval": 1,
