@@ -361,6 +361,18 @@ def test_a_changed_mark_of_the_best_is_damaged_and_one_without_checksum_opens(tm
     assert best_state(tmp_path).value == 1.25
 
 
+def test_a_mark_of_another_run_is_damaged_and_saving_a_step_again_keeps_its_mark(tmp_path):
+    other = tmp_path / "other"
+    for folder, weight in ((tmp_path, 1.0), (other, 2.0)):
+        save_state(folder, 5, {"weight": np.array([weight])}, {})
+        mark_best(folder, 5, "loss", weight)
+    save_state(tmp_path, 5, {"weight": np.array([1.0])}, {"known": "more"})
+    assert best_state(tmp_path).value == 1.0
+    (tmp_path / "best.json").write_bytes((other / "best.json").read_bytes())
+    with pytest.raises(CheckpointError, match="best.json is not of this run, or of another state"):
+        best_state(tmp_path)
+
+
 def test_states_after_the_one_to_go_on_from_are_moved_away(tmp_path):
     states = tmp_path / "checkpoints"
     for step in (20, 30, 40):

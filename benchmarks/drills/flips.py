@@ -56,7 +56,22 @@ TARGETS = (
     ),
     Target("derived caches, by verify and fix", _DERIVED, flip_checks.verify_and_fix, 80),
     Target("checkpoint, by resuming from it", (_STATES,), flip_checks.load_state, 180),
-    Target("mark of the best", ("*/checkpoints/best.json",), flip_checks.load_best, 50),
+    Target(
+        "mark of the best",
+        ("*/checkpoints/best.json",),
+        flip_checks.load_best,
+        50,
+        # One that is gone was never made; who resumes the run makes it again, as is tried below.
+        damages=tuple(damage for damage in DAMAGES if damage != "deleted"),
+    ),
+    Target(
+        "mark of the best, by training on",
+        (f"{RUN}/checkpoints/best.json",),
+        flip_checks.train_on,
+        8,
+        world="begun",
+        damages=("swapped", "deleted"),
+    ),
     Target("voice, by loading it", (f"{RUN}/voice/*",), flip_checks.load_voice, 160),
     Target("vocoder, by loading it", (f"{VOCODER}/vocoder/*",), flip_checks.load_vocoder, 140),
     Target("history of a run", (f"{RUN}/history.jsonl",), flip_checks.read_history, 50),

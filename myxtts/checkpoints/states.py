@@ -133,10 +133,11 @@ def _read_record(path: Path) -> dict[str, Any]:
 def mark_best(folder: str | Path, step: int, metric: str, value: float) -> None:
     """Name the state of a step as the best: `prune` keeps it."""
     folder = Path(folder)
-    if not present(folder / _name(step)).exists():
+    state = state_path(folder, step)
+    if not state.exists():
         raise CheckpointError(f"{folder} has no checkpoint of step {step} to call the best")
     record = {"step": int(step), "metric": metric, "value": float(value)}
-    write_json_atomically(folder / _BEST, sealed(record))
+    write_json_atomically(folder / _BEST, sealed(record | {"sha256": _arrays_of(state)}))
 
 
 def unmark_best(folder: str | Path) -> None:
@@ -169,7 +170,25 @@ def marked_best(folder: str | Path) -> Best | None:
         raise DamagedError(
             f"{file} is damaged: remove it, and the next validation marks the best anew"
         ) from error
-    return Best(step, metric, value, state_path(folder, step))
+    best = Best(step, metric, value, state_path(folder, step))
+    named, own = record.get("sha256"), _arrays_of(best.path)
+    if named and own and named != own:
+        raise DamagedError(
+            f"{file} is not of this run, or of another state of step {step}: remove it, and the "
+            "next validation marks the best anew"
+        )
+    return best
+
+
+def _arrays_of(state: Path) -> str | None:
+    """The checksum of a state's arrays; None where it is gone or its record cannot be read.
+
+    It names a state by what was learned: one that is saved again may know more scores.
+    """
+    try:
+        return _read_record(state)["sha256"]
+    except CheckpointError:
+        return None
 
 
 def state_path(folder: str | Path, step: int) -> Path:

@@ -104,6 +104,7 @@ def _drop_damage(store: Store) -> list[Problem]:
         problems = store.verify()
         drop_damaged(store, problems)
         store.remove_leftovers()
+    store.create()  # writes its manifest again where that differs
     return problems
 
 

@@ -1,11 +1,17 @@
 """What a run wrote down while it learned: the mel loss of its steps and of its validations."""
 
+import contextlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from myxtts.checkpoints import CheckpointError, saved_states
+from myxtts.checkpoints.states import read_facts
 from myxtts.errors import UserError
-from myxtts.monitoring.history import read_lines
+from myxtts.monitoring.history import Line, begins_with, read_lines
+
+logger = logging.getLogger(__name__)
 
 Point = tuple[int, float]  # step, value
 
@@ -27,7 +33,10 @@ class History:
 
 
 def read_history(path: Path) -> History:
-    """Read `history.jsonl`: an object per line, with `step` and metrics or `val/` metrics."""
+    """Read `history.jsonl`: an object per line, with `step` and metrics or `val/` metrics.
+
+    Warn where the last checkpoint next to it was saved after other lines than these.
+    """
     entries = _entries(Path(path))
     names = ("mel_loss", "val/mel_loss", "val/mean_mel_loss")
     mel_loss, val_mel_loss, mean = (_points(entries, name) for name in names)
@@ -41,7 +50,17 @@ def _entries(path: Path) -> list[dict]:
         raise UserError(f"there is no {path}: this run has written no history yet") from error
     if not lines:
         raise UserError(f"{path} is empty: this run has written no history yet")
+    if not _is_of_run(path.parent, lines):
+        logger.warning("%s is not the history of the run in %s: lines differ", path, path.parent)
     return [line.values for line in lines]
+
+
+def _is_of_run(run: Path, lines: Sequence[Line]) -> bool:
+    for state in reversed(saved_states(run / "checkpoints")):
+        with contextlib.suppress(CheckpointError):
+            trail = read_facts(state).get("history")
+            return trail is None or begins_with(lines, trail)
+    return True
 
 
 def _points(entries: Sequence[dict], name: str) -> tuple[Point, ...]:

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from myxtts.errors import UserError
 
 HISTORY = "history.jsonl"
+VALIDATED = "val/"
 _CHECK = "check"
 
 
@@ -36,6 +37,35 @@ class Trail:
 
     def facts(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def trail_of(lines: Sequence[Line]) -> Trail:
+    """The trail of steps and validations; the lines of evaluations come at no certain place."""
+    trail = Trail()
+    for line in without_evaluations(lines):
+        trail.add(line.values)
+    return trail
+
+
+def without_evaluations(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if not is_of_evaluation(line.values)]
+
+
+def validation_of(values: Mapping[str, Any]) -> tuple[int, frozenset[str]] | None:
+    """The step and the names of a line that a validation wrote; None for one of a step."""
+    names = frozenset(name for name in values if name.startswith(VALIDATED))
+    return (values["step"], names) if names else None
+
+
+def is_of_evaluation(values: Mapping[str, Any]) -> bool:
+    """Whether an evaluation wrote a line: those come some steps late, sooner or later."""
+    return validation_of(values) is not None and f"{VALIDATED}loss" not in values
+
+
+def begins_with(lines: Sequence[Line], trail: Mapping[str, Any]) -> bool:
+    """Whether a history begins with the lines that a trail was made of."""
+    own = without_evaluations(lines)
+    return trail_of(own[: trail["lines"]]).facts() == trail
 
 
 def encode_line(values: Mapping[str, Any]) -> Line:

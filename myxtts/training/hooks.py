@@ -13,13 +13,24 @@ import numpy as np
 from myxtts.checkpoints.files import explained
 from myxtts.checkpoints.states import SavedState
 from myxtts.disk import write_whole
-from myxtts.monitoring.history import HISTORY, Line, Trail, encode_line, read_lines
+from myxtts.monitoring.history import (
+    HISTORY,
+    VALIDATED,
+    Line,
+    Trail,
+    begins_with,
+    encode_line,
+    is_of_evaluation,
+    read_lines,
+    trail_of,
+    validation_of,
+    without_evaluations,
+)
 from myxtts.training.loop import Hook, Listener, StepRecord, TrainingDiverged
 
 log = logging.getLogger(__name__)
 
 WEIGHTED = "weighted/"
-_VALIDATED = "val/"
 # Loss scaling halves its scale each time: by then it has given up all that float16 can spare.
 MOST_SKIPPED = 20
 # Shown first, in this order; the other terms follow as they come.
@@ -98,8 +109,8 @@ class HistoryHook(Hook):
         if self.path.exists():
             forget_after(self.path, step)
         lines = read_lines(self.path) if self.path.exists() else []
-        self._earlier = {_validation_of(line.values) for line in lines} - {None}
-        self._trail = _trail_of(lines)
+        self._earlier = {validation_of(line.values) for line in lines} - {None}
+        self._trail = trail_of(lines)
         self._compare(lines)
 
     def after_step(self, record: StepRecord) -> None:
@@ -116,16 +127,16 @@ class HistoryHook(Hook):
 
         It replaces the line of an earlier process, which was killed before it saved what it knew.
         """
-        values = {"step": step, **{f"{_VALIDATED}{name}": v for name, v in metrics.items()}}
-        place = _validation_of(values)
+        values = {"step": step, **{f"{VALIDATED}{name}": v for name, v in metrics.items()}}
+        place = validation_of(values)
         if place not in self._earlier:
             self._append(values)
             return
         self._earlier.remove(place)
-        kept = [line for line in read_lines(self.path) if _validation_of(line.values) != place]
+        kept = [line for line in read_lines(self.path) if validation_of(line.values) != place]
         lines = [*kept, encode_line(_json_values(values))]
         _rewrite(self.path, lines)
-        self._trail = _trail_of(lines)
+        self._trail = trail_of(lines)
 
     def _append(self, values: Mapping[str, float]) -> None:
         line = encode_line(_json_values(values))
@@ -138,7 +149,7 @@ class HistoryHook(Hook):
             except OSError:
                 file.truncate(end)
                 raise
-        if not _is_of_evaluation(line.values):
+        if not is_of_evaluation(line.values):
             self._trail.add(line.values)
 
     def _compare(self, lines: Sequence[Line]) -> None:
@@ -149,11 +160,9 @@ class HistoryHook(Hook):
         before = self.resumed.facts.get("history") if self.resumed else None
         if before is None:  # a new run, or one of the version before
             return
-        own = [line for line in lines if not _is_of_evaluation(line.values)]
+        own = without_evaluations(lines)
         later = own[before["lines"] :]
-        if _trail_of(own[: before["lines"]]).facts() != before or not all(
-            _validation_of(line.values) for line in later
-        ):
+        if not begins_with(own, before) or not all(validation_of(line.values) for line in later):
             log.warning(
                 "%s is not the history of this run up to step %d: it had %d lines of steps and "
                 "validations, and now has %d or other ones. The run resumes, since nothing that "
@@ -173,25 +182,6 @@ def forget_after(path: Path, step: int) -> None:
 def _rewrite(path: Path, lines: Sequence[Line]) -> None:
     with explained(path):
         write_whole(path, b"".join(line.text for line in lines), alone=True)
-
-
-def _trail_of(lines: Sequence[Line]) -> Trail:
-    trail = Trail()
-    for line in lines:
-        if not _is_of_evaluation(line.values):
-            trail.add(line.values)
-    return trail
-
-
-def _validation_of(values: Mapping[str, Any]) -> tuple[int, frozenset[str]] | None:
-    """The step and the names of a line that a validation wrote; None for one of a step."""
-    names = frozenset(name for name in values if name.startswith(_VALIDATED))
-    return (values["step"], names) if names else None
-
-
-def _is_of_evaluation(values: Mapping[str, Any]) -> bool:
-    """Whether an evaluation wrote a line: those come some steps late, sooner or later."""
-    return _validation_of(values) is not None and f"{_VALIDATED}loss" not in values
 
 
 class NonFiniteHook(Hook):

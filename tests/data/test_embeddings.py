@@ -416,6 +416,18 @@ def test_a_store_without_its_manifest_hides_nothing_else(tiny):
     assert f"damaged: {folder.name} (`myxtts cache fix` mends them)" in str(found)
 
 
+def test_a_manifest_without_its_last_byte_is_written_again_and_the_voices_are_kept(tiny):
+    store(tiny, Listener())
+    sound = contents(tiny.folder)
+    path = embedding_store(tiny.folder, Listener().encoder()).folder / "store.json"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [problem.file for problem in verify_cache_of_voices(tiny)] == ["store.json"]
+    fix_cache(tiny.location, tiny.utterances, workers=1)
+    assert verify_cache_of_voices(tiny) == []
+    kept = {name: data for name, data in contents(tiny.folder).items() if "voices-" in name}
+    assert kept == sound
+
+
 def test_leftovers_among_the_voices_are_removed(tiny):
     listener = Listener()
     store(tiny, listener)

@@ -1,7 +1,9 @@
 import pytest
 
+from myxtts.checkpoints import save_state
 from myxtts.errors import UserError
 from myxtts.evaluation.history import read_history
+from myxtts.monitoring.history import encode_line, trail_of
 
 
 def test_curves_skip_what_was_not_finite(history):
@@ -28,3 +30,17 @@ def test_no_history_is_said_plainly(tmp_path):
     (tmp_path / "history.jsonl").write_text("step,loss\n")
     with pytest.raises(UserError, match="not a history"):
         read_history(tmp_path / "history.jsonl")
+
+
+def test_a_history_of_another_run_or_a_shorter_one_is_read_with_a_warning(tmp_path, caplog):
+    path = tmp_path / "history.jsonl"
+    own, other = (
+        [encode_line({"step": step, "mel_loss": loss}) for step in (1, 2)] for loss in (3.0, 4.0)
+    )
+    save_state(tmp_path / "checkpoints", 2, {}, {"history": trail_of(own).facts()})
+    later = encode_line({"step": 3, "mel_loss": 1.0})
+    for lines, is_own in ((own, True), ([*own, later], True), (own[:1], False), (other, False)):
+        path.write_bytes(b"".join(line.text for line in lines))
+        read_history(path)
+        assert (f"{path} is not the history" in caplog.text) is not is_own
+        caplog.clear()
