@@ -5,5 +5,5 @@ import sys
 from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(run_program("myxtts.cli.train"))
-from myxtts.cli.train import build_config, main, parse_args  # noqa: E402, F401
+    sys.exit(run_program("myxtts.cli.commands.train"))
+from myxtts.cli.commands.train import build_config, main, parse_args  # noqa: E402, F401

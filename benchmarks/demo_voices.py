@@ -18,9 +18,9 @@ import soundfile
 
 from myxtts.audio.pitch import pitch
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.data.demo import choose_voices, plan_jobs, speak_jobs, unseen_voices
-from myxtts.data.demo_sentences import held_out_sentences
-from myxtts.data.demo_voices import UNSEEN, VOICES, DemoVoice
+from myxtts.demo_corpus.corpus import choose_voices, plan_jobs, speak_jobs, unseen_voices
+from myxtts.demo_corpus.sentences import held_out_sentences
+from myxtts.demo_corpus.voices import UNSEEN, VOICES, DemoVoice
 from myxtts.evaluation.asr import Moonshine, Recording, error_rates, recogniser_for
 
 SPEC = AudioSpec()

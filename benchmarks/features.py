@@ -25,9 +25,9 @@ import tensorflow as tf
 from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel, log_mel_tf, mel_and_energy, mel_filterbank
 from myxtts.audio.pitch import pitch, pitch_tf
+from myxtts.bench import timing
+from myxtts.bench.timing import Bar
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.data import measure
-from myxtts.data.measure import Bar
 
 CLIP_SECONDS = 6.57
 SPEC = AudioSpec()
@@ -43,7 +43,7 @@ def main() -> None:
     arguments = _parse()
     print("command:", " ".join(["python", *sys.argv]))
     packages = ("numpy", "scipy", "librosa", "soundfile", "soxr", "tensorflow-cpu")
-    print("machine:", measure.describe_machine(packages))
+    print("machine:", timing.describe_machine(packages))
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     bar = run(arguments.seconds, arguments.rounds)
@@ -58,8 +58,8 @@ def run(seconds: float, rounds: int) -> Bar:
         variants = {
             name: lambda work=work: _cpu(work) for name, work in _steps(clips, Path(folder)).items()
         }
-        measure.interleaved(variants, 1)  # compiles, and fills tables and caches
-        results = measure.interleaved(variants, rounds)
+        timing.interleaved(variants, 1)  # compiles, and fills tables and caches
+        results = timing.interleaved(variants, rounds)
     print(
         f"\n{len(clips)} clips of {CLIP_SECONDS} s at {SPEC.sample_rate} Hz, one thread, "
         f"medians of {rounds} rounds"
@@ -67,7 +67,7 @@ def run(seconds: float, rounds: int) -> Bar:
     librosas = (results[name] for name in results if name.startswith("librosa"))
     reference = min(librosas, key=statistics.median)
     rows = [_row(name, found, reference, audio_seconds) for name, found in results.items()]
-    print(measure.table(("step", "s of audio per CPU-s", "speed over librosa's faster way"), rows))
+    print(timing.table(("step", "s of audio per CPU-s", "speed over librosa's faster way"), rows))
     print(f"largest difference from librosa's log-mel: {difference(clips[0]):.1e}")
     bar = Bar(
         "log_mel, speed over the faster of librosa's log-mels",
@@ -155,9 +155,9 @@ def _steps(clips: list[np.ndarray], folder: Path) -> dict[str, Callable[[], obje
 
 
 def _cpu(work: Callable[[], object]) -> float:
-    began = measure.cpu_seconds()
+    began = timing.cpu_seconds()
     work()
-    return measure.cpu_seconds() - began
+    return timing.cpu_seconds() - began
 
 
 def _row(

@@ -15,7 +15,7 @@ from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.errors import UserError
-from myxtts.evaluation.quality import estoi
+from myxtts.evaluation.metrics.quality import estoi
 
 SPEC = AudioSpec()
 

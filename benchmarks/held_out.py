@@ -11,8 +11,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from myxtts.bench import timing
 from myxtts.cli.terminal import import_tensorflow
-from myxtts.data import measure
 
 
 def main() -> None:
@@ -20,12 +20,12 @@ def main() -> None:
     import_tensorflow()
     from myxtts.evaluation.asr import recogniser_for
     from myxtts.evaluation.history import read_history
-    from myxtts.evaluation.pictures import write_curve
-    from myxtts.evaluation.report import score_rows
+    from myxtts.evaluation.report.plots import write_curve
+    from myxtts.evaluation.report.report import score_rows
     from myxtts.evaluation.trial import score_copies, score_trial
 
     print("command:", " ".join(["python", *sys.argv]))
-    print("machine:", measure.describe_machine())
+    print("machine:", timing.describe_machine())
     history = read_history(asked.run / "history.jsonl")
     print(f"{history.steps:,} steps; {100 * history.waiting:.2f} % of them waited for data")
     if asked.curve:
@@ -41,7 +41,7 @@ def main() -> None:
         return
     scores = [*score_trial(trial, recogniser), score_copies(trial, recogniser)]
     header, *rows = score_rows(scores)
-    print(measure.table(header, rows))
+    print(timing.table(header, rows))
 
 
 def hold(run: Path, count: int):
@@ -49,8 +49,8 @@ def hold(run: Path, count: int):
     from myxtts.audio.io import read_audio
     from myxtts.checkpoints import load_voice
     from myxtts.config.io import load_config
-    from myxtts.data.training_data import read_corpora
-    from myxtts.evaluation.robustness import compare_lengths
+    from myxtts.data.batches.training_data import read_corpora
+    from myxtts.evaluation.metrics.robustness import compare_lengths
     from myxtts.evaluation.trial import Trial
     from myxtts.inference.synthesizer import Synthesizer
 

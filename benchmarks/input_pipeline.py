@@ -24,11 +24,11 @@ from chart import write_bars
 from opening import run_in_work
 from synthetic_cache import LJSPEECH_UTTERANCES, make_stores, named_stores
 
-from myxtts.data import measure
-from myxtts.data.batching import BatchOptions, BatchPlan, plan_epoch
-from myxtts.data.cache import PackedCache, open_cache
-from myxtts.data.measure import Bar, Cost, Stall
-from myxtts.data.readers import host_batches
+from myxtts.bench import timing
+from myxtts.bench.timing import Bar, Cost, Stall
+from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
+from myxtts.data.batches.readers import host_batches
+from myxtts.data.store.packed_cache import PackedCache, open_cache
 
 BATCH_SIZE = 48
 NPY_UTTERANCES = 1_500
@@ -77,15 +77,15 @@ def delivery_bars(
     """CPU per 1000 utterances of every loader, beside a memcpy of the same float32 bytes."""
     rounds = asked.rounds
     variants = _variants(work, caches, plan, asked.torch_python)
-    results = measure.interleaved(variants, rounds)
+    results = timing.interleaved(variants, rounds)
     limit = results["memcpy"]
     sizes = _batch_bytes(plan, caches["float32"])
     print(
-        f"\nDelivering {len(measure.planned(plan)):,} utterances in batches of {BATCH_SIZE}: "
+        f"\nDelivering {len(timing.planned(plan)):,} utterances in batches of {BATCH_SIZE}: "
         f"{sizes.sum() / 1e9:.2f} GB as float32, padding included; medians of {rounds} rounds"
     )
     rows = [_row(name, costs, limit) for name, costs in results.items() if costs[0] is not None]
-    print(measure.table(("loader", "CPU-s / 1000", "x memcpy", "samples/s"), rows))
+    print(timing.table(("loader", "CPU-s / 1000", "x memcpy", "samples/s"), rows))
     _print_casts(results, limit)
     if asked.svg:
         _draw(asked.svg, results)
@@ -95,30 +95,30 @@ def delivery_bars(
 def _variants(
     work: Path, caches: dict[str, PackedCache], plan: BatchPlan, torch_python: str
 ) -> dict[str, Callable[[], Cost | None]]:
-    count = len(measure.planned(plan))
+    count = len(timing.planned(plan))
     copy = partial(memcpy, caches["float32"], plan)
     variants: dict[str, Callable] = {
-        "memcpy": lambda: measure.measure(copy, count),
+        "memcpy": lambda: timing.measure(copy, count),
         # A reader's batches live until they are used: what copies cost that live as long.
-        f"memcpy, {ALIVE} batches alive": lambda: measure.measure(lambda: _alive(copy()), count),
+        f"memcpy, {ALIVE} batches alive": lambda: timing.measure(lambda: _alive(copy()), count),
     }
     for dtype, cache in caches.items():
         # Rows into padded batches and nothing else: no thread, no tensors.
         make = partial(host_batches, cache, plan)
-        variants[f"padded copy, one thread, {dtype}"] = partial(measure.measure, make, count)
+        variants[f"padded copy, one thread, {dtype}"] = partial(timing.measure, make, count)
         for reader in ("host", "native"):
             make = partial(_batches, cache, plan, reader)
             name = f"{reader}, {dtype}"
-            variants[name] = partial(measure.measure, make, count)
+            variants[name] = partial(timing.measure, make, count)
             if dtype != "float32":
                 make = partial(_cast, make)
-                variants[f"{name} + cast to float32"] = partial(measure.measure, make, count)
-    chosen = measure.planned(plan)[:NPY_UTTERANCES]
+                variants[f"{name} + cast to float32"] = partial(timing.measure, make, count)
+    chosen = timing.planned(plan)[:NPY_UTTERANCES]
     for dtype, cache in caches.items():
-        files = measure.write_npy_files(cache, chosen.tolist(), work / f"npy-{dtype}")
+        files = timing.write_npy_files(cache, chosen.tolist(), work / f"npy-{dtype}")
         paths = [files[position] for position in chosen.tolist()]
-        make = partial(measure.naive_batches, paths, BATCH_SIZE)
-        variants[f"np.load in tf.data, {dtype}"] = partial(measure.measure, make, len(paths))
+        make = partial(timing.naive_batches, paths, BATCH_SIZE)
+        variants[f"np.load in tf.data, {dtype}"] = partial(timing.measure, make, len(paths))
         variants[f"DataLoader, {dtype}"] = partial(dataloader, work, paths, torch_python)
     return variants
 
@@ -151,10 +151,10 @@ def _batch_bytes(plan: BatchPlan, cache: PackedCache) -> np.ndarray:
 
 
 def _batches(cache: PackedCache, plan: BatchPlan, reader: str):
-    from myxtts.data import pipeline
+    from myxtts.data.batches import graph_reader
 
-    options = pipeline.ReaderOptions(native=reader == "native")
-    return pipeline.cached_batches(cache, plan, options)
+    options = graph_reader.ReaderOptions(native=reader == "native")
+    return graph_reader.cached_batches(cache, plan, options)
 
 
 def _cast(make: Callable) -> Iterator:
@@ -177,8 +177,8 @@ def dataloader(work: Path, paths: list[str], python: str) -> Cost | None:
 
 
 def _row(name: str, costs: list[Cost], limit: list[Cost]) -> tuple[str, ...]:
-    cost = measure.median_cost(costs)
-    ratio = measure.cpu_ratio(costs, limit)
+    cost = timing.median_cost(costs)
+    ratio = timing.cpu_ratio(costs, limit)
     return name, f"{cost.cpu_per_1000:.4f}", f"{ratio:.2f}", f"{cost.samples_per_second:,.0f}"
 
 
@@ -187,11 +187,11 @@ def _draw(path: Path, results: dict[str, list[Cost]]) -> None:
     names = ("memcpy", "host, float16", "native, float16", "DataLoader, float16")
     names += ("np.load in tf.data, float16",)
     rows = [
-        (name.replace(", float16", ""), measure.median_cost(results[name]).cpu_per_1000, own)
+        (name.replace(", float16", ""), timing.median_cost(results[name]).cpu_per_1000, own)
         for name, own in zip(names, (False, True, True, False, False), strict=True)
         if results[name][0] is not None
     ]
-    machine = measure.describe_machine().partition(", load")[0]
+    machine = timing.describe_machine().partition(", load")[0]
     note = (
         f"batches of {BATCH_SIZE} from {LJSPEECH_UTTERANCES:,} utterances stored as float16 "
         f"(memcpy: the same as float32); {machine}"
@@ -202,8 +202,8 @@ def _draw(path: Path, results: dict[str, list[Cost]]) -> None:
 def _print_casts(results: dict[str, list[Cost]], limit: list[Cost]) -> None:
     for reader in ("host", "native"):
         read = results[f"{reader}, float16"]
-        total = measure.cpu_ratio(results[f"{reader}, float16 + cast to float32"], limit)
-        alone = measure.cpu_ratio(read, limit)
+        total = timing.cpu_ratio(results[f"{reader}, float16 + cast to float32"], limit)
+        alone = timing.cpu_ratio(read, limit)
         print(
             f"{reader}, float16: delivered {alone:.2f} x, the cast {total - alone:.2f} x, "
             f"total {total:.2f} x memcpy of the float32 bytes"
@@ -216,14 +216,14 @@ def _delivery_bars(results: dict[str, list[Cost]]) -> list[Bar]:
     limit, bars = results["memcpy"], []
     for reader, most in (("host", 1.15), ("native", 1.4)):
         for kind in ("float32", "float16", "float16 + cast to float32"):
-            ratio = measure.cpu_ratio(results[f"{reader}, {kind}"], limit)
+            ratio = timing.cpu_ratio(results[f"{reader}, {kind}"], limit)
             what = f"{reader} reader, stored {kind}, CPU over a memcpy of the float32 bytes"
             bars.append(Bar(what, ratio, most))
         for dtype in TYPES:
             for loader, least in (("np.load in tf.data", 7), ("DataLoader", 3)):
                 other = results[f"{loader}, {dtype}"]
                 if other[0] is not None:
-                    ratio = measure.cpu_ratio(other, results[f"{reader}, {dtype}"])
+                    ratio = timing.cpu_ratio(other, results[f"{reader}, {dtype}"])
                     what = f"{loader}, {dtype} .npy, CPU over the {reader} reader, {dtype}"
                     bars.append(Bar(what, ratio, least, at_most=False))
     return bars
@@ -234,7 +234,7 @@ def _delivery_bars(results: dict[str, list[Cost]]) -> list[Bar]:
 
 def stall_bars(cache: PackedCache, plan: BatchPlan, rounds: int) -> list[Bar]:
     """Utilisation with 20 and 10 ms a batch, against a loader that has everything in memory."""
-    plan = measure.head(plan, STALL_BATCHES)
+    plan = timing.head(plan, STALL_BATCHES)
     ready = list(_batches(cache, plan, "host"))
     loaders = {
         "do-nothing": lambda: ready,
@@ -242,19 +242,19 @@ def stall_bars(cache: PackedCache, plan: BatchPlan, rounds: int) -> list[Bar]:
         "host": partial(_batches, cache, plan, "host"),
     }
     variants = {
-        (name, step): partial(measure.simulate, make, step / 1e3)
+        (name, step): partial(timing.simulate, make, step / 1e3)
         for step in STEP_BARS
         for name, make in loaders.items()
     }
     results = {
-        key: measure.pooled(found) for key, found in measure.interleaved(variants, rounds).items()
+        key: timing.pooled(found) for key, found in timing.interleaved(variants, rounds).items()
     }
     print(f"\nSimulated accelerator, float16, {len(plan)} batches, {rounds} rounds")
     rows = [
         (name, f"{step} ms", _percent(stall.utilisation), f"{stall.p99_ms:.2f}")
         for (name, step), stall in results.items()
     ]
-    print(measure.table(("loader", "step", "utilisation", "99th percentile of waits, ms"), rows))
+    print(timing.table(("loader", "step", "utilisation", "99th percentile of waits, ms"), rows))
     return _show(_stall_bars(results))
 
 
@@ -314,12 +314,12 @@ def start_up_bars(work: Path) -> list[Bar]:
     for dtype in TYPES:
         for native in (True, False):
             name = f"{'native' if native else 'host'} reader, {dtype}"
-            seen = measure.in_fresh_process(behaviour, work, Toggle(name, dtype, native))
+            seen = timing.in_fresh_process(behaviour, work, Toggle(name, dtype, native))
             what = f"{name}, opening the cache to the first batch, verification off"
             bars.append(Bar(what, seen.first_batch_seconds, 2, unit="s"))
             what = f"{name}, growth of RssAnon over an epoch"
             bars.append(Bar(what, seen.megabytes, 200, unit="MB"))
-        seconds = measure.in_fresh_process(verification_seconds, work, dtype)
+        seconds = timing.in_fresh_process(verification_seconds, work, dtype)
         print(f"verification reads every byte before that: + {seconds:.2f} s for {dtype}")
     return _show(bars)
 
@@ -328,7 +328,7 @@ def show_toggles(work: Path) -> None:
     """What each switch changes, side by side."""
     rows = []
     for toggle in TOGGLES:
-        seen = measure.in_fresh_process(behaviour, work, toggle)
+        seen = timing.in_fresh_process(behaviour, work, toggle)
         rows.append(
             (
                 toggle.name,
@@ -349,30 +349,30 @@ def show_toggles(work: Path) -> None:
         "utilisation at 10 ms",
         "p99 wait, ms",
     )
-    print("\n" + measure.table(header, rows))
+    print("\n" + timing.table(header, rows))
 
 
 def behaviour(work: Path, toggle: Toggle) -> Behaviour:
     """Open a cache, take a batch, go through an epoch twice, and feed a simulated accelerator."""
-    from myxtts.data import pipeline
+    from myxtts.data.batches import graph_reader
 
-    before = measure.anonymous_megabytes()
+    before = timing.anonymous_megabytes()
     began = time.perf_counter()
     stores = named_stores(work, toggle.dtype)
     cache = open_cache(*stores, mapped=toggle.mapped, in_memory=toggle.in_memory)
     lengths = (cache.text_lengths, cache.mel_lengths)
     plan = plan_epoch(*lengths, BatchOptions(batch_size=BATCH_SIZE))
-    options = pipeline.ReaderOptions(
+    options = graph_reader.ReaderOptions(
         native=toggle.native, overlap=toggle.overlap, prefetch=toggle.prefetch
     )
-    batches = pipeline.cached_batches(cache, plan, options)
+    batches = graph_reader.cached_batches(cache, plan, options)
     next(iter(batches))
     first = time.perf_counter() - began
     most = [before]
-    count = len(measure.planned(plan))
-    measure.measure(lambda: _watching(batches, most), count)
-    cost = measure.measure(lambda: batches, count)
-    stall = measure.simulate(lambda: islice(batches, STALL_BATCHES), 0.01)
+    count = len(timing.planned(plan))
+    timing.measure(lambda: _watching(batches, most), count)
+    cost = timing.measure(lambda: batches, count)
+    stall = timing.simulate(lambda: islice(batches, STALL_BATCHES), 0.01)
     return Behaviour(first, max(most) - before, cost, stall)
 
 
@@ -387,7 +387,7 @@ def verification_seconds(work: Path, dtype: str) -> float:
 
 def _watching(batches, most: list[float]) -> Iterator:
     for batch in batches:
-        most.append(measure.anonymous_megabytes())
+        most.append(timing.anonymous_megabytes())
         yield batch
 
 

@@ -24,9 +24,9 @@ from pathlib import Path
 import psutil
 
 from myxtts.config.config import DataConfig
-from myxtts.data import prepare as preparing
-from myxtts.data.corpus import read_corpus
-from myxtts.data.repair import verify_cache
+from myxtts.data.corpus.corpus import read_corpus
+from myxtts.data.features import prepare as preparing
+from myxtts.data.features.repair import verify_cache
 from myxtts.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,7 +95,7 @@ def _parse() -> argparse.Namespace:
 
 def _make_corpus(path: Path, utterances: int) -> Path:
     sys.path.insert(0, str(ROOT))
-    from tests.make_corpus import make_corpus
+    from tests.helpers.make_corpus import make_corpus
 
     return make_corpus(path, utterances, seconds=(0.4, 0.9))
 

@@ -195,7 +195,7 @@ class Run:
 
 def _make_corpus(path: Path, utterances: int) -> Path:
     sys.path.insert(0, str(ROOT))
-    from tests.make_corpus import make_corpus
+    from tests.helpers.make_corpus import make_corpus
 
     return make_corpus(path, utterances, speakers=2, seconds=(0.4, 0.9))
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from myxtts.data import measure
-from myxtts.data.measure import Bar
+from myxtts.bench import timing
+from myxtts.bench.timing import Bar
 
 
 def run_in_work(
@@ -18,7 +18,7 @@ def run_in_work(
     """Say what is run and where, run it in --work or a temporary folder, and count its bars."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     print("command:", " ".join(["python", *sys.argv]))
-    print("machine:", measure.describe_machine())
+    print("machine:", timing.describe_machine())
     folder = nullcontext(asked.work) if asked.work else tempfile.TemporaryDirectory()
     with folder as work:
         bars = run(Path(work), asked)

@@ -21,11 +21,11 @@ import numpy as np
 import soundfile
 
 from myxtts.audio.io import read_audio
+from myxtts.bench import timing
+from myxtts.bench.timing import Bar
 from myxtts.config.config import DataConfig
-from myxtts.data import measure
-from myxtts.data.corpus import Utterance
-from myxtts.data.measure import Bar
-from myxtts.data.prepare import locate_cache, prepare
+from myxtts.data.corpus.corpus import Utterance
+from myxtts.data.features.prepare import locate_cache, prepare
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.tokenizer import Tokenizer
 
@@ -50,7 +50,7 @@ class Preparation:
 def main() -> None:
     arguments = _parse()
     print("command:", " ".join(["python", *sys.argv]))
-    print("machine:", measure.describe_machine(("numpy", "scipy", "soundfile")))
+    print("machine:", timing.describe_machine(("numpy", "scipy", "soundfile")))
     with tempfile.TemporaryDirectory() as folder:
         bars = run(Path(folder), arguments.speech, arguments.hours, arguments.rounds)
     print(f"\n{sum(bar.is_met for bar in bars)} of {len(bars)} bars met")
@@ -65,7 +65,7 @@ def run(folder: Path, speech: Path | None, hours: float, rounds: int) -> list[Ba
         "mel and tokens, 2 workers": partial(prepare_once, utterances, 2, False),
         "with pitch, 1 worker": partial(prepare_once, utterances, 1, True),
     }
-    results = measure.interleaved(variants, rounds)
+    results = timing.interleaved(variants, rounds)
     seconds = results["mel and tokens, 1 worker"][0].audio_seconds
     kind = f"recordings of {speech.name}" if speech else "synthetic sounds"
     print(
@@ -73,7 +73,7 @@ def run(folder: Path, speech: Path | None, hours: float, rounds: int) -> list[Ba
         f"medians of {rounds} rounds; the CPU time of workers is counted, with their start"
     )
     header = ("prepare", "x real time per CPU-s", "CPU-s", "wall, s", "h/s")
-    print(measure.table(header, [_row(*item) for item in results.items()]))
+    print(timing.table(header, [_row(*item) for item in results.items()]))
     load = os.getloadavg()[0]
     print(f"load at the end: {load:.1f}; the two-core bar means something on an idle machine only")
     bars = _bars(results)
@@ -145,9 +145,9 @@ def prepare_once(utterances: Sequence[Utterance], workers: int, with_pitch: bool
     tokenizer = Tokenizer.build(["en"], "characters")
     with tempfile.TemporaryDirectory(dir=utterances[0].audio.parents[1]) as folder:
         location = locate_cache(Path(folder), config, tokenizer)
-        cpu, wall = measure.cpu_seconds(), time.perf_counter()
+        cpu, wall = timing.cpu_seconds(), time.perf_counter()
         report = prepare(utterances, location, workers=workers)
-        taken = (measure.cpu_seconds() - cpu, time.perf_counter() - wall)
+        taken = (timing.cpu_seconds() - cpu, time.perf_counter() - wall)
     if report.rejections:
         raise SystemExit(f"could not prepare {report.rejections[0]}")
     return Preparation(report.audio_seconds, *taken)

@@ -20,13 +20,13 @@ import numpy as np
 from opening import run_in_work
 from synthetic_cache import feature_rows, named_stores, token_rows, utterance_frames, utterance_id
 
-from myxtts.data import measure
-from myxtts.data.batching import BatchOptions, plan_epoch
-from myxtts.data.cache import open_cache
-from myxtts.data.measure import Bar
-from myxtts.data.shard_draft import hash64
-from myxtts.data.shard_index import ShardIndex, Strings
-from myxtts.data.store import Store
+from myxtts.bench import timing
+from myxtts.bench.timing import Bar
+from myxtts.data.batches.plan import BatchOptions, plan_epoch
+from myxtts.data.store.packed_cache import open_cache
+from myxtts.data.store.shard_index import ShardIndex, Strings
+from myxtts.data.store.shard_writer import hash64
+from myxtts.data.store.store import Store
 
 BATCH_SIZE = 48
 SHARD = 1_000
@@ -65,16 +65,16 @@ def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
     for size in sizes:
         make_index(work / f"{size}", work / "template", size)
     variants: dict[tuple[str, int], Callable] = {
-        (reader, size): partial(measure.in_fresh_process, look, work, size, reader)
+        (reader, size): partial(timing.in_fresh_process, look, work, size, reader)
         for reader in ("native", "host")
         for size in sizes
     }
-    results = measure.interleaved(variants, rounds)
+    results = timing.interleaved(variants, rounds)
     print(
         f"\n{DTYPE}, batches of {BATCH_SIZE}; {BATCHES} batches from a mapping that was just made; "
         f"medians of {rounds} rounds, each in a process of its own; importing is not counted"
     )
-    print(measure.table(_HEADER, [_row(*key, found) for key, found in results.items()]))
+    print(timing.table(_HEADER, [_row(*key, found) for key, found in results.items()]))
     bars = _bars(results, sizes)
     for bar in bars:
         print(bar)
@@ -125,28 +125,28 @@ def _publish_copy(store: Store, source: Store, index: ShardIndex, number: int) -
 
 def look(work: Path, size: int, reader: str) -> Found:
     """Open, plan, take the first batch, then a few more."""
-    from myxtts.data import pipeline
+    from myxtts.data.batches import graph_reader
 
     stores = named_stores(work / f"{size}", DTYPE)
-    began = measure.cpu_seconds()
+    began = timing.cpu_seconds()
     times = [time.perf_counter()]
     cache = open_cache(*stores)
     times.append(time.perf_counter())
-    cpu = measure.cpu_seconds()
+    cpu = timing.cpu_seconds()
     options = BatchOptions(batch_size=BATCH_SIZE)
     plan = plan_epoch(cache.text_lengths, cache.mel_lengths, options)
-    plan_cpu = measure.cpu_seconds() - cpu
+    plan_cpu = timing.cpu_seconds() - cpu
     times.append(time.perf_counter())
-    batches = pipeline.cached_batches(
-        cache, plan, pipeline.ReaderOptions(native=reader == "native")
+    batches = graph_reader.cached_batches(
+        cache, plan, graph_reader.ReaderOptions(native=reader == "native")
     )
     source = iter(batches)
     next(source)
     times.append(time.perf_counter())
-    start_up_cpu = measure.cpu_seconds() - began
+    start_up_cpu = timing.cpu_seconds() - began
     del source
     count = int(plan.sizes[:BATCHES].sum())
-    cost = measure.measure(lambda: islice(batches, BATCHES), count)
+    cost = timing.measure(lambda: islice(batches, BATCHES), count)
     waited = np.diff(times).tolist()
     return Found(*waited, start_up_cpu, cost.cpu_per_1000, 1e3 * plan_cpu / size)
 

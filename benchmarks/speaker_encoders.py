@@ -15,7 +15,7 @@ import alone
 import numpy as np
 
 from myxtts.audio.io import read_audio
-from myxtts.models.speaker_encoder import SpeakerEncoder, build_speaker_encoder
+from myxtts.models.speaker_encoders.registry import SpeakerEncoder, build_speaker_encoder
 from myxtts.weights import PUBLIC, default_folder, read_checkpoint
 
 EXCERPTS = Path(__file__).parents[2] / "shared" / "data" / "excerpts80"

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.data.features import FeatureSettings
-from myxtts.data.prepare import TOKEN_COLUMNS, shard_size
-from myxtts.data.shard_draft import Row, hash64
-from myxtts.data.store import Store
+from myxtts.data.features.features import FeatureSettings
+from myxtts.data.features.prepare import TOKEN_COLUMNS, shard_size
+from myxtts.data.store.shard_writer import Row, hash64
+from myxtts.data.store.store import Store
 
 LJSPEECH_UTTERANCES = 13_100
 TOKENS_PER_SECOND = 15

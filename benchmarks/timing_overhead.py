@@ -11,8 +11,8 @@ import os
 import statistics
 import time
 
-from myxtts.data import measure
-from myxtts.data.measure import Bar
+from myxtts.bench import timing
+from myxtts.bench.timing import Bar
 
 STEP_MS = 20.0
 
@@ -20,15 +20,15 @@ STEP_MS = 20.0
 def main() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     asked = _parse()
-    print("machine:", measure.describe_machine())
+    print("machine:", timing.describe_machine())
     loops = {
         "measured": lambda: per_step(asked.steps, _measured),
         "the same loop with a clock that does nothing": lambda: per_step(asked.steps, _unmeasured),
     }
-    found = measure.interleaved(loops, asked.rounds)
+    found = timing.interleaved(loops, asked.rounds)
     medians = {name: statistics.median(times) for name, times in found.items()}
     rows = [(name, f"{1e6 * seconds:.1f}") for name, seconds in medians.items()]
-    print(measure.table(("loop", "microseconds a step"), rows))
+    print(timing.table(("loop", "microseconds a step"), rows))
     cost, bare = medians.values()
     share = 100 * (cost - bare) / (STEP_MS / 1e3)
     print(Bar(f"measuring, as a share of a step of {STEP_MS:.0f} ms", share, 1.0, unit="%"))

@@ -22,10 +22,10 @@ from unittest import mock
 import numpy as np
 from opening import run_in_work
 
+from myxtts.bench import timing
+from myxtts.bench.timing import Bar, Cost
 from myxtts.config.config import XTTSConfig
 from myxtts.config.presets import create_default_config
-from myxtts.data import measure
-from myxtts.data.measure import Bar, Cost
 
 VOCABULARY, SPEAKERS, FRAMES_PER_TOKEN = 64, 2, 7
 # Utterances and frames: about what the built-in corpus gives at this size, and something larger.
@@ -75,7 +75,7 @@ GRAPH_APART, EAGER_APART = "graph, alignment apart", "eager, alignment apart"
 
 def step_bars(rounds: int) -> list[Bar]:
     """What a step costs as a graph and eagerly, with the search for the alignment and without."""
-    found = measure.in_fresh_process(measure_steps, rounds)
+    found = timing.in_fresh_process(measure_steps, rounds)
     costs = found.costs
     print(f"\nSteps; medians of {rounds} rounds")
     rows = [
@@ -89,7 +89,7 @@ def step_bars(rounds: int) -> list[Bar]:
         for kind, batch in costs
     ]
     header = ("batch and step", "CPU, ms", "wall, ms", "x graph, CPU", "x graph, wall")
-    print(measure.table(header, rows))
+    print(timing.table(header, rows))
     print(
         f"the first step is apart: tracing {_seconds(found.trace)}, a run {_seconds(found.first)}"
     )
@@ -127,8 +127,8 @@ def measure_steps(rounds: int) -> Steps:
         calls = {kind: partial(step, batch, 1) for kind, step in steps.items()}
         calls[SEARCH] = alignment_search(batch)
         variants = {(kind, shape): partial(_cost, call, 2) for kind, call in calls.items()}
-        measure.interleaved(variants, 1)  # a graph's first run of a shape is not like the others
-        costs |= measure.interleaved(variants, rounds)
+        timing.interleaved(variants, 1)  # a graph's first run of a shape is not like the others
+        costs |= timing.interleaved(variants, rounds)
     for shape in OTHER_BATCHES:
         graph(make_batch(*shape), 1)
     return Steps(trace, first, costs, graph.function.experimental_get_tracing_count())
@@ -186,7 +186,7 @@ def xla_bars(count: int) -> list[Bar]:
     with tempfile.TemporaryDirectory() as dump:
         flags = f"--xla_dump_to={dump} --xla_dump_hlo_as_text"
         with mock.patch.dict(os.environ, XLA_FLAGS=flags):
-            found, traces = measure.in_fresh_process(compile_with_xla, count)
+            found, traces = timing.in_fresh_process(compile_with_xla, count)
         # XLA writes each module that it is given to compile, and gives each its own number.
         modules = len(list(Path(dump).glob("*_packed_*.before_optimizations.txt")))
     print("\nXLA, compiling included; it dumps its modules meanwhile, which takes time as well")
@@ -200,7 +200,7 @@ def xla_bars(count: int) -> list[Bar]:
         for one in found
     ]
     header = ("shape", "compiling, CPU-s", "first step, s", "then a step, CPU-ms")
-    print(measure.table(header, rows))
+    print(timing.table(header, rows))
     return _shown(
         Bar(f"compilations by XLA for {count} shapes", modules, count, unit=""),
         Bar(f"traces for {count} shapes with XLA", traces, 1, unit=""),
@@ -229,12 +229,12 @@ def synthesis_bars(rounds: int) -> list[Bar]:
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})  # the child inherits it, and so do all of its threads
     try:
-        found = measure.in_fresh_process(measure_synthesis, rounds)
+        found = timing.in_fresh_process(measure_synthesis, rounds)
     finally:
         os.sched_setaffinity(0, cores)
     print(f"\nSpeaking on one core, without vocoder; medians of {rounds} rounds")
     rows = [(f"{size} at a time", f"{seconds:.1f}", f"{rate:.0f}") for size, seconds, rate in found]
-    print(measure.table(("sentences", "speech, s", "x real time"), rows))
+    print(timing.table(("sentences", "speech, s", "x real time"), rows))
     what = "seconds of speech per CPU-second, a sentence at a time"
     return _shown(Bar(what, found[0][2], 100, at_most=False))
 
@@ -280,7 +280,7 @@ def waiting_bars(work: Path, steps: int) -> list[Bar]:
     """The share of a step that a real run waits for its batch, as the trainer reports it."""
     from myxtts.monitoring.verdict import performance_report
 
-    data_ms, compute_ms, found = measure.in_fresh_process(train, work, steps)
+    data_ms, compute_ms, found = timing.in_fresh_process(train, work, steps)
     print("\nTraining on the built-in corpus\n" + performance_report(data_ms, compute_ms, found))
     share = 100 * found.wait_ms / found.wall_ms
     return _shown(Bar("waiting for data, share of the step", share, 2, unit="%"))
@@ -288,7 +288,7 @@ def waiting_bars(work: Path, steps: int) -> list[Bar]:
 
 def train(work: Path, steps: int) -> tuple[list[float], list[float]]:
     """Train a little, and return the trainer's own times of each step but the first."""
-    from myxtts.data.demo import make_demo
+    from myxtts.demo_corpus.corpus import make_demo
     from myxtts.training.trainer import XTTSTrainer
 
     corpus = make_demo(work / "corpus", speakers=SPEAKERS, clauses=CLAUSES)
@@ -361,7 +361,7 @@ def make_batch(size: int, frames: int) -> dict:
 
 def _cost(call: Callable, count: int = 1) -> Cost:
     """What so many calls take; on a CPU a call has ended when it returns."""
-    return measure.measure(lambda: (call() for _ in range(count)), count)
+    return timing.measure(lambda: (call() for _ in range(count)), count)
 
 
 def _cpu_ms(cost: Cost) -> float:

@@ -17,7 +17,7 @@ from unittest import mock
 
 from opening import run_in_work
 
-from myxtts.data.measure import Bar, table
+from myxtts.bench.timing import Bar, table
 from myxtts.monitoring import timers
 from myxtts.monitoring.verdict import COMPILATION, DEVICE, HEALTHY, HOST, LOGGING
 
@@ -138,8 +138,8 @@ def faults(step_ms: float) -> list[Fault]:
 
 def _profile(fault: Fault, corpus: Path, asked: argparse.Namespace, is_mended: bool):
     """What `myxtts profile` would find, with the fault or after the change."""
+    from myxtts.bench import profiling
     from myxtts.config.presets import create_default_config
-    from myxtts.training import profiling
     from myxtts.training.loop import Hook
     from myxtts.training.trainer import XTTSTrainer
 
@@ -184,22 +184,22 @@ def _profile(fault: Fault, corpus: Path, asked: argparse.Namespace, is_mended: b
 @contextmanager
 def _slow_disk() -> Iterator[None]:
     """Every read of the cache's files takes a millisecond more; memory is as fast as ever."""
-    from myxtts.data import mapping
+    from myxtts.data.store import mmap
 
-    read = mapping.read_range
+    read = mmap.read_range
 
     def slow(*arguments):
         time.sleep(0.001)
         return read(*arguments)
 
-    with mock.patch.object(mapping, "read_range", slow):
+    with mock.patch.object(mmap, "read_range", slow):
         yield
 
 
 @contextmanager
 def _slow_features() -> Iterator[None]:
     """Every recording's mel takes 20 milliseconds more."""
-    from myxtts.data import features
+    from myxtts.data.features import features
 
     compute = features.mel_and_energy
 
@@ -222,16 +222,16 @@ def _tokenised(data) -> Iterator:
 
 
 def _simulated_step(trainer, batch, step_ms: float, is_mended: bool):
+    from myxtts.bench.profiling import SimulatedStep
     from myxtts.monitoring.simulated import SimulatedDevice
-    from myxtts.training.profiling import SimulatedStep
 
     return SimulatedStep(SimulatedDevice(step_ms))
 
 
 def _throttled_step(trainer, batch, step_ms: float, is_mended: bool):
     """A device that takes three times as long after half of the steps of the run itself."""
+    from myxtts.bench.profiling import SimulatedStep
     from myxtts.monitoring.simulated import SimulatedDevice
-    from myxtts.training.profiling import SimulatedStep
 
     class Throttled(SimulatedStep):
         # The trials with batches in memory come first, with as many steps each.
@@ -268,7 +268,7 @@ def _compiled_step(trainer, batch, step_ms: float, is_mended: bool):
 
 
 def _corpus(work: Path) -> Path:
-    from myxtts.data.demo import make_demo
+    from myxtts.demo_corpus.corpus import make_demo
 
     folder = work / "verdict_corpus"
     if not (folder / "metadata.csv").exists():

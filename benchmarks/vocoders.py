@@ -97,7 +97,7 @@ def quality(args: argparse.Namespace) -> None:
 
     from myxtts.audio.mel import log_mel
     from myxtts.evaluation.asr import error_rates, recogniser_for
-    from myxtts.evaluation.quality import Dnsmos, estoi
+    from myxtts.evaluation.metrics.quality import Dnsmos, estoi
 
     clips, texts, spec = read_clips(args)
     words = sum(len(text.split()) for text in texts)
@@ -151,7 +151,7 @@ def read_clips(args: argparse.Namespace):
     from myxtts.audio.io import read_audio
     from myxtts.config.audio_spec import AudioSpec
     from myxtts.config.io import load_config
-    from myxtts.data.corpus import read_corpus
+    from myxtts.data.corpus.corpus import read_corpus
 
     spec = AudioSpec()
     fraction = load_config(args.istft / "config.yaml").data.val_fraction if args.istft else 0.0

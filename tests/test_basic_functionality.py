@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.make_corpus import make_corpus
+from tests.helpers.make_corpus import make_corpus
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_corpus_becomes_batches_and_its_cache_is_whole(corpus):
 @pytest.mark.parametrize("mode", ["auto", "precompute", "runtime"])
 def test_every_mode_trains_on_the_same_utterances(corpus, mode):
     from myxtts.config.config import XTTSConfig
-    from myxtts.data.training_data import TrainingData
+    from myxtts.data.batches.training_data import TrainingData
 
     config = XTTSConfig(data_path=str(corpus), preprocessing_mode=mode, batch_size=4)
     data = TrainingData(config)

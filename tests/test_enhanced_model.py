@@ -17,9 +17,10 @@ from myxtts.errors import UserError
 from myxtts.inference.synthesizer import Synthesizer
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.trainer import XTTSTrainer
-from tests import stand_in_encoder
-from tests.make_corpus import make_corpus
-from tests.tiny_model import (
+from tests.helpers import stand_in_encoder
+from tests.helpers.make_corpus import make_corpus
+from tests.helpers.runs import assert_equal_states, final_state, run_config
+from tests.helpers.tiny_model import (
     VOCAB,
     make_batch,
     padded,
@@ -28,7 +29,6 @@ from tests.tiny_model import (
     tiny_model,
     with_reference,
 )
-from tests.training.runs import assert_equal_states, final_state, run_config
 
 
 @pytest.mark.parametrize("strategy", ["parallel", "autoregressive"])

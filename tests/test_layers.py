@@ -15,17 +15,19 @@ LAYERS = (
     ("errors", "files", "disk"),
     ("config", "monitoring"),
     ("text", "audio", "weights", "runtime"),
-    ("data", "models"),
+    ("data", "models", "demo_corpus"),
     ("checkpoints",),
     ("training", "inference", "evaluation"),
+    ("workflows", "bench"),
     ("cli",),
 )
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 # Faces import anything, and nothing imports them.
 FACES = ("utils",)
 WITHOUT_TENSORFLOW = (
-    "config", "text", "monitoring", "data.corpus", "data.cache", "data.batching", "data.prepare",
-)  # fmt: skip
+    *("config", "text", "monitoring", "data.corpus", "data.store"),
+    *("data.features.prepare", "data.batches.plan"),
+)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -60,7 +62,7 @@ def test_imports_are_found_wherever_they_stand():
     source = """
 import numpy, myxtts.text.symbols
 from myxtts import runtime, __version__
-from myxtts.data.cache import PackedCache
+from myxtts.data.store.packed_cache import PackedCache
 def f():
     from myxtts.models import xtts
 """

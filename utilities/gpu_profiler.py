@@ -7,4 +7,4 @@ sys.path.insert(0, f"{sys.path[0]}/..")
 from myxtts.cli.interrupts import run_program  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(run_program("myxtts.cli.profile"))
+    sys.exit(run_program("myxtts.cli.commands.profile"))

@@ -45,7 +45,7 @@ def import_everything() -> None:
     import myxtts.evaluation.evaluator
     import myxtts.inference.synthesizer
     import myxtts.training.trainer
-    import myxtts.training.vocoder_trainer  # noqa: F401
+    import myxtts.training.vocoder.trainer  # noqa: F401
 
 
 def call(

@@ -47,7 +47,7 @@ Check = Callable[[Path, Path, References], Outcome]
 
 def make_world(folder: Path, seed: int) -> None:
     """A corpus with all that can be stored of it, a voice, a vocoder and a built-in corpus."""
-    from tests.stand_in_encoder import make_arrays, write_weights
+    from tests.helpers.stand_in_encoder import make_arrays, write_weights
 
     folder.mkdir()
     small_runs.make_corpus(folder, seed)
@@ -247,7 +247,7 @@ def _voice(world: Path) -> dict[str, Any]:
 def _vocoder(world: Path) -> dict[str, Any]:
     from myxtts.checkpoints import weights_of
     from myxtts.checkpoints.vocoders import load_vocoder
-    from myxtts.models.vocoders import settings_of
+    from myxtts.models.vocoders.registry import settings_of
 
     found = load_vocoder(world / VOCODER)
     weights = {name: np.asarray(value) for name, value in weights_of(found.model).items()}
@@ -267,7 +267,7 @@ def _encoder(world: Path) -> dict[str, np.ndarray]:
 
 def _history(run: Path) -> Any:
     from myxtts.evaluation.history import read_history
-    from myxtts.training.hooks import forget_after
+    from myxtts.training.hooks.records import forget_after
 
     history = read_history(run / "history.jsonl")
     last = history.steps
@@ -425,6 +425,6 @@ class _Patch:
 
 def _use_stand_in() -> None:
     """Let a small network stand for the published speaker encoder, which takes seconds."""
-    from tests.stand_in_encoder import install
+    from tests.helpers.stand_in_encoder import install
 
     install(_Patch())

@@ -47,8 +47,8 @@ def set_up(folder: Path, seed: int, size: Size) -> None:
     """A corpus to train on, one of few clips for short epochs, a voice, and a vocoder."""
     from myxtts.checkpoints.vocoders import save_vocoder
     from myxtts.config.audio_spec import AudioSpec
-    from tests.make_corpus import make_corpus
-    from tests.tiny_vocoder import tiny_vocoder
+    from tests.helpers.make_corpus import make_corpus
+    from tests.helpers.tiny_vocoder import tiny_vocoder
 
     # An epoch costs as much as a dozen of these steps: the corpus for steps has longer ones.
     make_corpus(folder / "longer", 240, seed=seed, seconds=(0.3, 0.5))
@@ -148,7 +148,7 @@ def _read_epochs(folder: Path, settings: dict, epochs: int, work: Path) -> Outco
 
     def read(counter: Counter) -> None:
         from myxtts.config.config import XTTSConfig
-        from myxtts.data.training_data import TrainingData
+        from myxtts.data.batches.training_data import TrainingData
 
         data = TrainingData(XTTSConfig(**_SMALL, **settings, data_path=str(corpus)))
         for epoch in range(epochs):
@@ -166,7 +166,7 @@ def _open(folder: Path, count: int, work: Path) -> Outcome:
 
     def open_often(counter: Counter) -> None:
         from myxtts.config.config import XTTSConfig
-        from myxtts.data.training_data import TrainingData
+        from myxtts.data.batches.training_data import TrainingData
 
         for number in range(count):
             data = TrainingData(XTTSConfig(**_SMALL, data_path=str(corpus)))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.drills import children
 from benchmarks.drills.cases import CRASHED, HUNG, TRACEBACK, WRONG, Outcome
-from tests.training.runs import SMALL
+from tests.helpers.runs import SMALL
 
 CORPUS, RUN, VOCODER, FINE = "corpus", "run", "vocoder-run", "fine"
 TEXT = "Amber bridge."
@@ -51,7 +51,7 @@ DEMO = ("data", "demo", "demo", "--speakers", "1", "--clauses", "2")
 
 def make_corpus(folder: Path, seed: int, count: int = 10) -> None:
     """Write the recordings of a corpus, and the settings of every command beside it."""
-    from tests.make_corpus import make_corpus
+    from tests.helpers.make_corpus import make_corpus
 
     make_corpus(folder / CORPUS, count, seed, speakers=2, seconds=(0.3, 0.6))
     _write_settings(folder / "train.yaml", checkpoint_dir=RUN)
@@ -129,8 +129,8 @@ def stored(corpus: Path, skip_unreadable: bool = False) -> dict[str, dict[str, b
     Shards depend on which command made them; what they hold does not. Nothing is checked here:
     these are the numbers that a reader without checks would get.
     """
-    from myxtts.data.cache import StoreView
-    from myxtts.data.store import CacheError, read_store
+    from myxtts.data.store.packed_cache import StoreView
+    from myxtts.data.store.store import CacheError, read_store
 
     found: dict[str, dict[str, bytes]] = {}
     for folder in sorted((corpus / "cached_features").glob("*-*")):

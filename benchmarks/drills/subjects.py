@@ -14,8 +14,8 @@ from benchmarks.drills import children
 from benchmarks.drills.cases import LOST, TRACEBACK, Outcome
 from benchmarks.drills.recorder import State, record
 from myxtts.config.io import save_config
-from tests.make_corpus import make_corpus
-from tests.training.runs import run_config
+from tests.helpers.make_corpus import make_corpus
+from tests.helpers.runs import run_config
 
 # So few steps that running them eagerly is faster than tracing them. The learning rate is so high
 # that validation goes up and down: the best checkpoint is not always the last.
@@ -69,7 +69,7 @@ class Recorded:
 
 
 def _prepare(made: Path) -> int:
-    from myxtts.data import prepare
+    from myxtts.data.features import prepare
 
     prepare.shard_size = lambda utterances: _SHARD
     return _myxtts("prepare", made / "large", "--cache-dir", "cache", "--num-workers", "1")

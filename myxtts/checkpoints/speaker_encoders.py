@@ -5,7 +5,7 @@ from pathlib import Path
 
 from myxtts.checkpoints.files import CheckpointError
 from myxtts.config.config import ModelConfig
-from myxtts.data.embeddings import VoiceEncoder
+from myxtts.data.features.embeddings import VoiceEncoder
 from myxtts.weights import PUBLIC, default_folder, read_checkpoint
 
 _ANYWHERE = "or name your copy with --speaker-encoder-path"
@@ -32,7 +32,7 @@ def encoder_path(config: ModelConfig) -> Path:
 
 def load_speaker_encoder(kind: str, path: str | Path):
     """The encoder with the weights of a file: exactly those, or an error that names the others."""
-    from myxtts.models.speaker_encoder import build_speaker_encoder
+    from myxtts.models.speaker_encoders.registry import build_speaker_encoder
 
     encoder = build_speaker_encoder(kind)
     encoder.load(read_checkpoint(path), path)

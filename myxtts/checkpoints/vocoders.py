@@ -76,7 +76,7 @@ class VocoderFiles:
 
 def save_vocoder(folder: str | Path, kind: str, model, spec: AudioSpec) -> Path:
     """Write a vocoder, in place of one that may be there."""
-    from myxtts.models.vocoders import settings_of
+    from myxtts.models.vocoders.registry import settings_of
 
     folder = Path(folder).absolute()
     if _is_foreign(folder):
@@ -152,7 +152,7 @@ def named_vocoder(text: str) -> Path:
 
 
 def _load_published(path: Path) -> TrainedVocoder:
-    from myxtts.models.hifigan import load_hifigan
+    from myxtts.models.vocoders.hifigan import load_hifigan
 
     # The mels of all published checkpoints are those of the default.
     return TrainedVocoder(path, "hifigan", load_hifigan(path), AudioSpec())
@@ -188,7 +188,7 @@ def _check_card(
     card: Mapping[str, Any], arrays: Mapping[str, np.ndarray], folder: Path
 ) -> AudioSpec:
     """The mels of a card whose settings fit them, and can be those of the arrays."""
-    from myxtts.models.vocoder_settings import check_settings
+    from myxtts.models.vocoders.settings import check_settings
 
     try:
         spec = audio_spec_of(card["spec"])
@@ -207,7 +207,7 @@ def _check_card(
 
 
 def _build(files: VocoderFiles):
-    from myxtts.models.vocoders import vocoder_of
+    from myxtts.models.vocoders.registry import vocoder_of
 
     try:
         return vocoder_of(files.kind, files.settings)

@@ -14,19 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from myxtts.cli.progress import progress
+from myxtts.bench import timing
+from myxtts.bench.loaders import DataBench, bench_data
+from myxtts.bench.modes import PRECOMPUTE, ModeResult, ModesBench, bench_modes
+from myxtts.bench.targets import Figures, Target, bars, summary, targets, unmet
+from myxtts.bench.timing import Bar
 from myxtts.cli.settings import check_corpus
-from myxtts.cli.targets import Figures, Target, bars, summary, targets, unmet
 from myxtts.cli.terminal import import_tensorflow
 from myxtts.config.config import XTTSConfig
 from myxtts.config.flags import flag_values
 from myxtts.config.io import resolve
-from myxtts.data import measure
-from myxtts.data.bench import DataBench, bench_data
-from myxtts.data.measure import Bar
-from myxtts.data.modes_bench import PRECOMPUTE, ModeResult, ModesBench, bench_modes
 from myxtts.errors import UserError
 from myxtts.monitoring.gpus import GpuReader
+from myxtts.monitoring.progress import progress
 from myxtts.monitoring.simulated import SimulatedDevice
 
 CORPUS, CLAUSES = "./data/gpu_benchmark", 400
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """
     _check(args)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    machine = measure.describe_machine()
+    machine = timing.describe_machine()
     config = settle(args)
     print(f"command: {command}\nmachine: {machine}", flush=True)
     with _folder(config) as folder:
@@ -120,7 +120,7 @@ def _measure(config: XTTSConfig, step_ms: float | None, effort: Effort, folder: 
 
 def _modes(config, step_ms: float, effort: Effort, folder: Path, state, reader) -> ModesBench:
     """The modes on a simulated device, or on the real one by the real step."""
-    from myxtts.cli.real_step import GpuWatch, StepDevices
+    from myxtts.bench.step import GpuWatch, StepDevices
 
     watch = partial(GpuWatch, reader) if reader and not reader.reason else contextlib.nullcontext
     if step_ms:
@@ -152,8 +152,8 @@ def _loaders(config: XTTSConfig, step_ms: float, effort: Effort) -> DataBench:
 
 
 def _steps(config: XTTSConfig, effort: Effort, xla: bool):
-    from myxtts.cli.real_step import measure_steps
-    from myxtts.data.training_data import TrainingData
+    from myxtts.bench.step import measure_steps
+    from myxtts.data.batches.training_data import TrainingData
 
     with progress("graph and eager", "steps") as report:
         return measure_steps(config, TrainingData(config), effort.step_rounds, report, xla)
@@ -169,7 +169,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _built_in_corpus() -> str:
-    from myxtts.data.demo import make_demo
+    from myxtts.demo_corpus.corpus import make_demo
 
     with progress("speaking") as report:
         return str(make_demo(Path(CORPUS), speakers=1, clauses=CLAUSES, progress=report))

@@ -23,7 +23,7 @@ from myxtts.monitoring.timers import stages
 from myxtts.monitoring.verdict import diagnose
 
 if TYPE_CHECKING:
-    from myxtts.data.measure import Stall
+    from myxtts.bench.timing import Stall
 
 FAILED = 1  # exit code
 # With less of the machine left, and so much of it taken by others, a low utilisation is not ours.
@@ -75,8 +75,8 @@ def gpu_utilization(argv: Sequence[str] | None = None) -> int:
 
 def check_loading(config: XTTSConfig, name: str, folder: Path) -> Iterator[Check]:
     """Whether the switches of some settings are in force, on a small corpus."""
-    from myxtts.data.pipeline import cached_batches, cached_dataset, reader_options
-    from myxtts.data.training_data import TrainingData
+    from myxtts.data.batches.graph_reader import cached_batches, cached_dataset, reader_options
+    from myxtts.data.batches.training_data import TrainingData
 
     switches = ("use_tf_native_loading", "prefetch_to_gpu", "optimize_cpu_gpu_overlap")
     off = [switch for switch in switches if not getattr(config.data, switch)]
@@ -109,15 +109,15 @@ def check_loading(config: XTTSConfig, name: str, folder: Path) -> Iterator[Check
 def check_utilisation(folder: Path) -> Iterator[Check]:
     """How busy an accelerator is kept: the GPU where there is one, else a simulated one."""
     from myxtts import runtime
-    from myxtts.data import measure
-    from myxtts.data.training_data import TrainingData
+    from myxtts.bench import timing
+    from myxtts.data.batches.training_data import TrainingData
 
     config = _on_corpus(XTTSConfig(), folder)
     data = TrainingData(config)
     step = f"{1e3 * STEP_SECONDS:.0f} ms"
     before = stages.totals()
     with SystemSampler(INTERVAL, gpus=GpuReader(None)) as sampler:
-        stall = measure.simulate(lambda: islice(data.stream(), STEPS), STEP_SECONDS)
+        stall = timing.simulate(lambda: islice(data.stream(), STEPS), STEP_SECONDS)
     check = reaches(f"a simulated accelerator, {step} a step", 100 * stall.utilisation)
     yield judged(check, list(sampler.samples), evidence_of(stall, stages.since(before)))
 

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from myxtts.config.config import DataConfig
-from myxtts.data.corpus import Corpus, Utterance
-from myxtts.data.prepare import CacheLocation, locate_cache
-from myxtts.data.training_data import build_tokenizer, read_corpora
-from myxtts.data.utterance import with_other_paces
+from myxtts.data.batches.training_data import build_tokenizer, read_corpora
+from myxtts.data.corpus.corpus import Corpus, Utterance
+from myxtts.data.corpus.utterance import with_other_paces
+from myxtts.data.features.prepare import CacheLocation, locate_cache
 
 
 class CorpusPart(NamedTuple):

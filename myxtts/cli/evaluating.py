@@ -8,21 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from myxtts.cli.progress import progress
 from myxtts.config.config import XTTSConfig
 from myxtts.errors import UserError
+from myxtts.monitoring.progress import progress
 
 if TYPE_CHECKING:
     import numpy as np
 
     from myxtts.checkpoints import Voice
     from myxtts.config.audio_spec import AudioSpec
-    from myxtts.data.utterance import Utterance
+    from myxtts.data.corpus.utterance import Utterance
     from myxtts.evaluation.evaluator import HardSpeech, Judges, Subject
     from myxtts.inference.speech import Speech
     from myxtts.inference.synthesizer import Synthesizer
     from myxtts.inference.vocoders import Vocoder
-    from myxtts.training.evaluation import Evaluated
+    from myxtts.training.hooks.evaluation import Evaluated
 
 ENCODERS = ("ecapa_tdnn", "resemblyzer")
 REFERENCE = "the reference"  # who speaks where a voice is cloned
@@ -105,7 +105,7 @@ def say_hard_texts(
     """Say the hard texts of a language; the voice's pace is that of held-out ones."""
     from myxtts.evaluation.evaluator import HardSpeech
     from myxtts.evaluation.hard_sentences import hard_sentences
-    from myxtts.evaluation.robustness import Attempt, measure_pace
+    from myxtts.evaluation.metrics.robustness import Attempt, measure_pace
 
     hard = hard_sentences(manner["language"])
     silent = set(synthesizer.nothing_to_say([one.text for one in hard], manner["language"]))
@@ -205,7 +205,7 @@ class VoiceEvaluator:
 
     def _score(self, subject: "Subject", first: "Speech") -> "Evaluated":
         from myxtts.evaluation.evaluator import COMPARING, LISTENING, RATING, RECORDINGS, evaluate
-        from myxtts.training.evaluation import Evaluated
+        from myxtts.training.hooks.evaluation import Evaluated
 
         found = evaluate(subject, self.judges)
         wanted = (LISTENING, RATING, COMPARING)
@@ -260,7 +260,7 @@ def _find_recogniser(language: str, model: str | None):
 
 
 def _find_rater(weights: Path):
-    from myxtts.evaluation.quality import Dnsmos
+    from myxtts.evaluation.metrics.quality import Dnsmos
 
     return Dnsmos.open(_present("dnsmos", weights))
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from myxtts.cli import terminal
-from myxtts.cli.progress import progress
 from myxtts.cli.settings import check_corpus, resolve_settings
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.config.flags import add_flags
 from myxtts.errors import UserError
+from myxtts.monitoring.progress import progress
 from myxtts.monitoring.verdict import GOOD_MS, loading_grade
 
 FULL_PERCENT = 90.0
@@ -66,7 +66,7 @@ def measure(config: XTTSConfig, num_batches: int) -> Measurement:
     import psutil
 
     terminal.import_tensorflow()  # before the clock runs
-    from myxtts.data.training_data import TrainingData
+    from myxtts.data.batches.training_data import TrainingData
 
     data = TrainingData(config)
     source = _batches(data)
@@ -134,7 +134,7 @@ def bottlenecks(found: Measurement) -> list[str]:
 
 
 def _create_test_data(target: str) -> str:
-    from myxtts.data.demo import make_demo
+    from myxtts.demo_corpus.corpus import make_demo
 
     with progress("speaking") as report:
         return str(make_demo(target, speakers=1, clauses=TEST_CLAUSES, progress=report))
@@ -142,8 +142,8 @@ def _create_test_data(target: str) -> str:
 
 def _prepare(data: DataConfig) -> None:
     """Fill the cache: what is measured is reading it, as every epoch but the first does."""
+    from myxtts.cli.commands.prepare import prepare_part
     from myxtts.cli.corpora import read_parts
-    from myxtts.cli.prepare import prepare_part
 
     for part in read_parts(data):
         prepare_part(part, data)

@@ -3,7 +3,8 @@
 import argparse
 from collections.abc import Sequence
 
-from myxtts.cli import config, synthesize, terminal, train
+from myxtts.cli import terminal
+from myxtts.cli.commands import config, synthesize, train
 from myxtts.cli.settings import add_settings, resolve_settings
 from myxtts.config.flags import flag_values
 from myxtts.errors import UserError

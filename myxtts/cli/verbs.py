@@ -1,6 +1,6 @@
 """The verbs of the command `myxtts`, one module each, in the order of its help."""
 
-from myxtts.cli import (
+from myxtts.cli.commands import (
     bench,
     cache,
     config,

@@ -14,9 +14,9 @@ import yaml
 
 from myxtts.config.config import ALIASES, LAST_RATE_SHARE, SECTIONS, SETTINGS, XTTSConfig
 from myxtts.config.documents import sealed_text
-from myxtts.config.earlier import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
 from myxtts.config.flags import FLAGS
+from myxtts.config.legacy_keys import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.presets import PRESETS, create_default_config
 from myxtts.config.yaml_keys import Key, read_keys
 from myxtts.disk import refusal, write_whole

@@ -14,8 +14,8 @@ from myxtts.config.documents import (
     read_document,
     shown,
 )
-from myxtts.config.earlier import NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.fields import ConfigError, unknown_setting
+from myxtts.config.legacy_keys import NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 
 _LONGEST_SCALAR = 10_000  # base-60 numbers cost the square of their length
 

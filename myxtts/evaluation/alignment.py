@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from myxtts.data.readers import pad_rows
+from myxtts.data.batches.readers import pad_rows
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice

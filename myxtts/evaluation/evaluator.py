@@ -14,13 +14,13 @@ import numpy as np
 
 from myxtts.audio.io import AudioError
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.data.utterance import Utterance
+from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
 from myxtts.evaluation.asr import Recogniser, Recording, error_rates, time_first
 from myxtts.evaluation.ceilings import CeilingCache, answers
-from myxtts.evaluation.confidence import Interval, interval, ratio_of_sums
-from myxtts.evaluation.quality import Dnsmos, QualityScore
-from myxtts.evaluation.robustness import (
+from myxtts.evaluation.metrics.confidence import Interval, interval, ratio_of_sums
+from myxtts.evaluation.metrics.quality import Dnsmos, QualityScore
+from myxtts.evaluation.metrics.robustness import (
     Attempt,
     FaultCounts,
     Faults,
@@ -28,8 +28,7 @@ from myxtts.evaluation.robustness import (
     count_faults,
     find_faults,
 )
-from myxtts.evaluation.signal import SpeechLikeness, compare_speech, measure_levels
-from myxtts.evaluation.similarity import (
+from myxtts.evaluation.metrics.speaker import (
     Embed,
     Recordings,
     VoiceCosines,
@@ -37,6 +36,7 @@ from myxtts.evaluation.similarity import (
     compare_recordings,
     place_voice,
 )
+from myxtts.evaluation.metrics.spectral import SpeechLikeness, compare_speech, measure_levels
 from myxtts.evaluation.trial import joined
 from myxtts.monitoring.cores import available_cores
 

@@ -12,9 +12,9 @@ from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.evaluation.alignment import Alignment
 from myxtts.evaluation.asr import ErrorRates, Moonshine, error_rates
-from myxtts.evaluation.quality import WINDOW_SECONDS
-from myxtts.evaluation.report import Score
-from myxtts.evaluation.robustness import compare_lengths, is_complete, lost, stuck
+from myxtts.evaluation.metrics.quality import WINDOW_SECONDS
+from myxtts.evaluation.metrics.robustness import compare_lengths, is_complete, lost, stuck
+from myxtts.evaluation.report.report import Score
 from myxtts.monitoring.cores import available_cores
 
 Progress = Callable[[int, int], None]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from myxtts.data.readers import pad_rows
+from myxtts.data.batches.readers import pad_rows
 from myxtts.inference.errors import SynthesisError
-from myxtts.inference.manner import Delivery, Manner, find_language, look_up
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
+from myxtts.inference.speaking_options import Delivery, Manner, find_language, look_up
 from myxtts.inference.speech import (
     Speech,
     fade_ends,

@@ -146,7 +146,7 @@ def check_name(name: str) -> None:
 
 
 def _folded(model):
-    from myxtts.models.hifigan import folded
+    from myxtts.models.vocoders.hifigan import folded
 
     return folded(model)
 

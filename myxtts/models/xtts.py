@@ -23,7 +23,7 @@ from myxtts.models.prosody import (
     scaled_energy,
     scaled_pitch,
 )
-from myxtts.models.published_voice import PublishedVoice
+from myxtts.models.speaker_encoders.published_voice import PublishedVoice
 from myxtts.models.text_encoder import TextEncoder
 
 # Groups of frames behind the end of speech in which the decoder learns that it has ended.

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from myxtts.runtime import gpus
-from myxtts.training.balance import AdaptiveWeights
+from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.losses import XTTSLoss, scaled_weights, weighted_sum
 from myxtts.training.references import own_references, with_references
 

@@ -27,29 +27,25 @@ from myxtts.checkpoints import (
 from myxtts.checkpoints.states import SavedState
 from myxtts.config.config import DataConfig, ModelConfig, TrainingConfig, XTTSConfig
 from myxtts.config.io import Setting, save_config, to_dict
-from myxtts.data.embeddings import VoiceEncoder
-from myxtts.data.training_data import KnownTables, TrainingData
+from myxtts.data.batches.training_data import KnownTables, TrainingData
+from myxtts.data.features.embeddings import VoiceEncoder
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.monitoring.console import show_log_unless_set_up
 from myxtts.monitoring.heartbeat import doing, heartbeat
-from myxtts.training.balance import AdaptiveWeights
-from myxtts.training.evaluation import Candidates, EvaluationHook, Evaluator
-from myxtts.training.growth import (
-    LASTING,
-    check_beginning,
-    check_lasting,
-    grow_from,
-    identity,
-    keep_describing,
-    with_known_voices,
-)
-from myxtts.training.hooks import HistoryHook, LogHook, NonFiniteHook
+from myxtts.training.adaptive_weights import AdaptiveWeights
+from myxtts.training.hooks.evaluation import Candidates, EvaluationHook, Evaluator
+from myxtts.training.hooks.performance import PerformanceHook, setup_of
+from myxtts.training.hooks.progress import ProgressHook
+from myxtts.training.hooks.records import HistoryHook, LogHook, NonFiniteHook
+from myxtts.training.hooks.samples import SampleHook
+from myxtts.training.hooks.saving import METRIC, SavingHook
+from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
+from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss, speaker_voices
+from myxtts.training.hooks.wandb import WandbHook, import_wandb
 from myxtts.training.loop import Hook, TrainingLoop
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_weights, build_optimizer
-from myxtts.training.performance import PerformanceHook, setup_of
-from myxtts.training.progress import ProgressHook
 from myxtts.training.references import own_references
 from myxtts.training.resuming import (
     check_corpus_facts,
@@ -58,8 +54,6 @@ from myxtts.training.resuming import (
     decisive_settings,
 )
 from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
-from myxtts.training.samples import SampleHook
-from myxtts.training.saving import METRIC, SavingHook
 from myxtts.training.sources import batches_per_epoch, endless, name_by_position
 from myxtts.training.steps import (
     CompiledStep,
@@ -68,9 +62,15 @@ from myxtts.training.steps import (
     make_eval_step,
     make_train_step,
 )
-from myxtts.training.tensorboard import Boards, TensorBoardHook
-from myxtts.training.validation import ValidationHook, mean_mel_loss, speaker_voices
-from myxtts.training.wandb import WandbHook, import_wandb
+from myxtts.training.warm_start import (
+    LASTING,
+    check_beginning,
+    check_lasting,
+    grow_from,
+    identity,
+    keep_describing,
+    with_known_voices,
+)
 
 log = logging.getLogger(__name__)
 

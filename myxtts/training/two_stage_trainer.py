@@ -6,10 +6,10 @@ from pathlib import Path
 
 from myxtts.checkpoints import load_voice
 from myxtts.config.config import XTTSConfig
-from myxtts.data.vocoder_data import check_predictable
-from myxtts.training.evaluation import Evaluator
+from myxtts.data.segments.vocoder_data import check_predictable
+from myxtts.training.hooks.evaluation import Evaluator
 from myxtts.training.trainer import XTTSTrainer
-from myxtts.training.vocoder_trainer import VocoderTrainer
+from myxtts.training.vocoder.trainer import VocoderTrainer
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import soundfile
 from myxtts.audio import bounds, io
 from myxtts.audio.io import AudioError, AudioInfo, examine_audio, read_audio, read_info
 from myxtts.files import open_regular
-from tests.hostile_audio import FORMATS, mutations, with_ogg_checksum
+from tests.helpers.hostile_audio import FORMATS, mutations, with_ogg_checksum
 
 pytestmark = pytest.mark.timeout(20)  # a trap that works would wait for ever
 

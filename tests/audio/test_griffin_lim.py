@@ -7,7 +7,7 @@ from myxtts.audio.griffin_lim import _to_samples, griffin_lim, linear_magnitude
 from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel, mel_filterbank
 from myxtts.config.audio_spec import AudioSpec
-from tests.shared_data import shared
+from tests.helpers.shared_data import shared
 
 SPEC = AudioSpec()
 SMALL = AudioSpec(16000, n_fft=512, hop_length=160, win_length=400, n_mels=40, fmin=50, fmax=7600)

@@ -12,7 +12,7 @@ from myxtts.audio.mel import (
     num_frames,
 )
 from myxtts.config.audio_spec import AudioSpec
-from tests.shared_data import shared
+from tests.helpers.shared_data import shared
 
 SPEC = AudioSpec()
 SMALL = AudioSpec(16000, n_fft=512, hop_length=160, win_length=400, n_mels=40, fmin=50, fmax=7600)

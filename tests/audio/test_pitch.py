@@ -8,7 +8,7 @@ from myxtts.audio.io import read_audio
 from myxtts.audio.mel import num_frames
 from myxtts.audio.pitch import pitch, pitch_tf
 from myxtts.config.audio_spec import AudioSpec
-from tests.shared_data import shared
+from tests.helpers.shared_data import shared
 
 SPEC = AudioSpec()
 TIME = np.arange(22050) / 22050

@@ -20,8 +20,8 @@ from myxtts.audio.speaker_features import (
     trim_long_silences,
 )
 from myxtts.errors import UserError
-from tests.make_voice import make_voice
-from tests.shared_data import shared
+from tests.helpers.make_voice import make_voice
+from tests.helpers.shared_data import shared
 
 CLIPS = ["LJ_61", "LJ_72", "WS_61", "WS_15", "HS_61", "HS_72", "HS_63"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from myxtts.cli.main import main
-from tests.make_corpus import make_corpus
+from tests.helpers.make_corpus import make_corpus
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from myxtts.bench.timing import Stall
 from myxtts.cli import checks
 from myxtts.cli.checks import (
     Check,
@@ -13,11 +14,10 @@ from myxtts.cli.checks import (
     reaches,
     same_batches,
 )
-from myxtts.data.measure import Stall
 from myxtts.errors import UserError
 from myxtts.monitoring.gpus import GpuReader, GpuSample
 from myxtts.monitoring.system import SystemSample
-from myxtts.training.performance import PerformanceHook
+from myxtts.training.hooks.performance import PerformanceHook
 
 SETTINGS = Path(__file__).parents[2] / "config_gpu_bottleneck_fix.yaml"
 

@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from myxtts.config.config import ALIASES, SETTINGS, ConfigError, XTTSConfig
-from myxtts.config.earlier import HINTS, NOT_YET, RENAMED, RETIRED
 from myxtts.config.io import explain, load_config, resolve, save_choices, save_config, to_dict
+from myxtts.config.legacy_keys import HINTS, NOT_YET, RENAMED, RETIRED
 from myxtts.config.presets import PRESETS, create_default_config
 
 ROOT = Path(__file__).parents[2]

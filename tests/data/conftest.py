@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from myxtts.config.config import XTTSConfig
-from myxtts.data.cache import PackedCache, open_cache
-from myxtts.data.store import Column, Row, Store
-from tests.make_corpus import make_corpus
+from myxtts.data.store.packed_cache import PackedCache, open_cache
+from myxtts.data.store.store import Column, Row, Store
+from tests.helpers.make_corpus import make_corpus
 
 UTTERANCES = 30
 TRAINED = 26  # of these; the others are held out
@@ -27,7 +27,7 @@ def corpus_path(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def prepared_path(corpus_path, tmp_path_factory) -> Path:
     """The same with everything in its cache; nothing may be written to it either."""
-    from myxtts.data.training_data import TrainingData
+    from myxtts.data.batches.training_data import TrainingData
 
     path = tmp_path_factory.mktemp("corpora") / "prepared"
     shutil.copytree(corpus_path, path)

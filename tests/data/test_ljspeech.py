@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 
 from myxtts.config.config import DataConfig, XTTSConfig
-from myxtts.data.corpus import CorpusError
+from myxtts.data.batches.modes import PreparationError
+from myxtts.data.corpus.corpus import CorpusError
 from myxtts.data.ljspeech import LJSpeechDataset
-from myxtts.data.modes import PreparationError
 from myxtts.errors import UserError
-from tests.compare_batches import arrays_of, assert_same_batches, rows_by_index
 from tests.data.conftest import TRAINED, UTTERANCES
+from tests.helpers.compare_batches import arrays_of, assert_same_batches, rows_by_index
 
 KEYS = {
     "tokens", "text_lengths", "mel", "mel_lengths", "energy", "pitch", "speaker", "language",

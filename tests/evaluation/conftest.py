@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from myxtts.audio.io import write_wav
-from myxtts.evaluation.pictures import Example
+from myxtts.evaluation.report.plots import Example
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from myxtts.audio.io import read_audio
-from myxtts.data.corpus import read_corpus
+from myxtts.data.corpus.corpus import read_corpus
 from myxtts.errors import UserError
 from myxtts.evaluation import asr
 from myxtts.evaluation.asr import (
@@ -17,9 +17,9 @@ from myxtts.evaluation.asr import (
     recogniser_for,
     time_first,
 )
-from myxtts.evaluation.confidence import interval, ratio_of_sums
+from myxtts.evaluation.metrics.confidence import interval, ratio_of_sums
 from myxtts.monitoring.cores import available_cores
-from tests.shared_data import shared
+from tests.helpers.shared_data import shared
 
 pytest.importorskip("jiwer")
 

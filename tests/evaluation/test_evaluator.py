@@ -7,7 +7,7 @@ import pytest
 
 from myxtts.audio.io import SILENT, AudioError
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.data.utterance import Utterance
+from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
 from myxtts.evaluation.evaluator import (
     COMPARING,
@@ -25,9 +25,9 @@ from myxtts.evaluation.evaluator import (
     choose_utterances,
     evaluate,
 )
-from myxtts.evaluation.quality import QualityScore
-from myxtts.evaluation.robustness import Attempt, measure_pace
-from myxtts.evaluation.similarity import median_pitch
+from myxtts.evaluation.metrics.quality import QualityScore
+from myxtts.evaluation.metrics.robustness import Attempt, measure_pace
+from myxtts.evaluation.metrics.speaker import median_pitch
 
 pytest.importorskip("jiwer")
 pytest.importorskip("pystoi")

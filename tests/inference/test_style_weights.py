@@ -6,7 +6,7 @@ import pytest
 from myxtts.checkpoints import save_voice
 from myxtts.cli.main import main
 from myxtts.text.tokenizer import Tokenizer
-from tests.tiny_model import tiny_config
+from tests.helpers.tiny_model import tiny_config
 
 VECTORS = np.random.default_rng(1).normal(size=(2, 8)).astype(np.float32)
 

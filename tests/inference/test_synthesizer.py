@@ -13,7 +13,7 @@ from myxtts.audio.mel import log_mel
 from myxtts.errors import UserError
 from myxtts.inference.speech import PEAK_LIMIT, set_level
 from myxtts.inference.synthesizer import Synthesizer
-from tests.inference.fake_voice import DIM, FRAMES_PER_TOKEN, FakeModel, fake_voice
+from tests.helpers.fake_voice import DIM, FRAMES_PER_TOKEN, FakeModel, fake_voice
 
 HOP, RATE = 256, 22050
 PAUSE_FRAMES = round(0.25 * RATE / HOP)

@@ -13,7 +13,7 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.errors import UserError
 from myxtts.inference import vocoders
 from myxtts.inference.vocoders import GriffinLim, NeuralVocoder, check_name, choose_vocoder
-from tests.tiny_vocoder import SMALL, tiny_vocoder, voiced_mel
+from tests.helpers.tiny_vocoder import SMALL, tiny_vocoder, voiced_mel
 
 FRAMES = 120
 

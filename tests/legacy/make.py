@@ -19,8 +19,8 @@ import soundfile
 
 from myxtts.checkpoints import load_state, saved_states
 from myxtts.cli.main import main
-from tests.make_corpus import make_corpus
-from tests.training.runs import SMALL
+from tests.helpers.make_corpus import make_corpus
+from tests.helpers.runs import SMALL
 
 SAVED, RESUMED = 2, 4
 TEXT = "Amber bridge."

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.helpers.new_process import in_new_process
 from tests.legacy import make
-from tests.new_process import in_new_process
 
 ARCHIVE = Path(__file__).with_name("v0_1.tar.xz")
 

@@ -5,7 +5,7 @@ import pytest
 from myxtts.config.config import AudioSpec, ModelConfig
 from myxtts.config.sizes import num_weights
 from myxtts.models.xtts import build_xtts
-from tests.tiny_model import TINY
+from tests.helpers.tiny_model import TINY
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from myxtts.models import alignment, xtts
 from myxtts.models.decoder import DECODERS, scaled_mel
 from myxtts.models.prosody import scaled_pitch
 from myxtts.training.losses import XTTSLoss
-from tests.tiny_model import (
+from tests.helpers.tiny_model import (
     N_MELS,
     SPEAKERS,
     VOCAB,

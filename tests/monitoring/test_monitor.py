@@ -4,12 +4,12 @@ import pytest
 
 import myxtts.monitoring.monitor as monitoring
 from myxtts.config.config import XTTSConfig
-from myxtts.data.profiling import usable_profiler
-from myxtts.data.training_data import TrainingData
+from myxtts.data.batches.profiler import usable_profiler
+from myxtts.data.batches.training_data import TrainingData
 from myxtts.monitoring.monitor import PerformanceMonitor
 from myxtts.utils import performance
-from tests.make_corpus import make_corpus
-from tests.monitoring.fake_clock import FakeClock
+from tests.helpers.fake_clock import FakeClock
+from tests.helpers.make_corpus import make_corpus
 
 
 def test_it_says_what_holds_the_steps_back():

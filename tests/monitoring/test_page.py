@@ -10,7 +10,7 @@ import pytest
 from myxtts.errors import UserError
 from myxtts.monitoring import page
 from myxtts.monitoring.page import PageFacts, ShapeUse, Table, run_length, thinned, write_page
-from tests.browser import Browser
+from tests.helpers.browser import Browser
 
 BARE = PageFacts("A run", "Not input-bound.", True)
 VOID = {"meta", "br", "link", "img", "input", "hr"}

@@ -5,7 +5,7 @@ import pytest
 
 from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
-from tests.monitoring.fake_clock import FakeClock
+from tests.helpers.fake_clock import FakeClock
 
 MS = 1e-3
 

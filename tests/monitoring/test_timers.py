@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from myxtts.monitoring.timers import StageTimers
-from tests.monitoring.fake_clock import FakeClock
+from tests.helpers.fake_clock import FakeClock
 
 
 def test_seconds_add_up_by_name():

@@ -8,7 +8,7 @@ from myxtts.inference.sentences import cut_text
 from myxtts.text.cleaners import normalise
 from myxtts.text.languages import LANGUAGES
 from myxtts.text.tokenizer import Tokenizer
-from tests.hostile_texts import KINDS, texts
+from tests.helpers.hostile_texts import KINDS, texts
 
 HOSTILE = list(texts(seed=0, count=len(KINDS)))
 

@@ -17,7 +17,7 @@ from myxtts.text.errors import TextError
 from myxtts.text.languages import LANGUAGES
 from myxtts.text.symbols import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 from myxtts.text.tokenizer import Tokenizer
-from tests.shared_data import shared
+from tests.helpers.shared_data import shared
 
 ALL = Tokenizer.build(tuple(LANGUAGES))
 # What numbers, dates, money and abbreviations are written with.

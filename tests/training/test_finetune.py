@@ -16,8 +16,8 @@ from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.text.tokenizer import Tokenizer
 from myxtts.training.trainer import XTTSTrainer
-from tests.make_corpus import make_corpus
-from tests.training.runs import assert_equal_states, final_state, run_config, train
+from tests.helpers.make_corpus import make_corpus
+from tests.helpers.runs import assert_equal_states, final_state, run_config, train
 
 PLAN = {"max_steps": 2, "save_interval": 1, "enable_eager_debug": True, "val_fraction": 0.0}
 

@@ -22,13 +22,13 @@ from myxtts.checkpoints import (
 )
 from myxtts.checkpoints.files import new_folder
 from myxtts.monitoring.timeline import StepTimes
-from myxtts.training import evaluation as evaluation_module
-from myxtts.training.evaluation import Candidates, Evaluated, EvaluationHook
-from myxtts.training.hooks import HistoryHook
+from myxtts.training.hooks import evaluation as evaluation_module
+from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHook
+from myxtts.training.hooks.records import HistoryHook
+from myxtts.training.hooks.saving import SavingHook
+from myxtts.training.hooks.validation import ValidationHook
 from myxtts.training.loop import StepRecord, tell
 from myxtts.training.runs import alone_in, own_state, state_to_resume
-from myxtts.training.saving import SavingHook
-from myxtts.training.validation import ValidationHook
 
 TOTAL, SAVED_EVERY, SCORED_EVERY, JUDGED_EVERY = 6, 3, 4, 2
 # The best is found at a step that is saved for that alone, and again when the run ends.

@@ -11,7 +11,7 @@ from myxtts.models.decoder import natural_mel
 from myxtts.models.xtts import TAIL_GROUPS
 from myxtts.training import losses
 from myxtts.training.losses import XTTSLoss
-from tests.tiny_model import tiny_config
+from tests.helpers.tiny_model import tiny_config
 
 LN2 = math.log(2)
 

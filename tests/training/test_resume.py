@@ -11,8 +11,8 @@ from myxtts.checkpoints import saved_states
 from myxtts.config.io import save_config
 from myxtts.monitoring.history import read_lines
 from myxtts.training.trainer import XTTSTrainer
-from tests.make_corpus import make_corpus
-from tests.training.runs import assert_equal_states, final_state, run_config, train
+from tests.helpers.make_corpus import make_corpus
+from tests.helpers.runs import assert_equal_states, final_state, run_config, train
 
 # 15 utterances, 3 of them held out: three batches an epoch, so that 40 steps take 14 epochs.
 STEPS = 40

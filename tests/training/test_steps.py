@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from myxtts.training.balance import AdaptiveWeights
+from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.losses import WEIGHTS, XTTSLoss
 from myxtts.training.optimizer import build_optimizer
 from myxtts.training.steps import (
@@ -14,7 +14,7 @@ from myxtts.training.steps import (
     make_train_step,
     prior_weight,
 )
-from tests.tiny_model import N_MELS, make_batch, padded, tiny_config, tiny_model
+from tests.helpers.tiny_model import N_MELS, make_batch, padded, tiny_config, tiny_model
 
 # Few layers: tracing a step takes longer than a hundred of its steps.
 FEW = {

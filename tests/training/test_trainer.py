@@ -17,8 +17,8 @@ from myxtts.training import trainer as trainer_module
 from myxtts.training.loop import OutOfMemory, TrainingDiverged
 from myxtts.training.runs import alone_in
 from myxtts.training.trainer import XTTSTrainer, build_model
-from tests.make_corpus import make_corpus
-from tests.training.runs import final_state, run_config
+from tests.helpers.make_corpus import make_corpus
+from tests.helpers.runs import final_state, run_config
 
 PLAN = {"max_steps": 2, "save_interval": 1, "enable_eager_debug": True}
 

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from myxtts.weights import WeightsError, read_checkpoint, storages
-from tests.weights.make_torch_file import (
+from tests.helpers.make_torch_file import (
     ORDERED,
     PARAMETER,
     TENSOR,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from myxtts.weights import PUBLIC, check_fit, is_present, read_checkpoint, tensors_inside
-from tests.shared_data import shared
+from tests.helpers.shared_data import shared
 
 FOLDERS = (os.environ.get("MYXTTS_WEIGHTS_DIR"), Path(__file__).parents[2] / "checkpoints")
 

@@ -10,7 +10,7 @@ import pytest
 import safetensors.numpy
 
 from myxtts.weights import WeightsError, read_checkpoint, tensors_inside
-from tests.weights.make_torch_file import (
+from tests.helpers.make_torch_file import (
     ORDERED,
     PARAMETER,
     Call,

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.drills.cases import WRONG
 from benchmarks.drills.judging import Bad, Bounds, Input
-from tests.hostile_audio import mutations
+from tests.helpers.hostile_audio import mutations
 
 KIND = "recordings"
 COUNT, PER_CASE = 2200, 55
@@ -32,7 +32,7 @@ def _prepare(name: str, data: bytes):
     def run(own: Path) -> None:
         from myxtts.audio.io import read_info
         from myxtts.config.config import DataConfig
-        from myxtts.data.features import FeatureSettings, compute_features
+        from myxtts.data.features.features import FeatureSettings, compute_features
 
         path = own / name
         path.write_bytes(data)

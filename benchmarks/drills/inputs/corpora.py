@@ -20,7 +20,7 @@ _BIG = 300_000
 
 
 def set_up(folder: Path, seed: int) -> None:
-    from tests.make_corpus import make_corpus
+    from tests.helpers.make_corpus import make_corpus
 
     make_corpus(folder / "base", CLIPS, seed=seed, rate=16000, seconds=(0.3, 0.5))
 

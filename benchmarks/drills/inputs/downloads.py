@@ -56,7 +56,7 @@ def _download(archive: bytes, manner: str, is_other: bool):
     """Fetch an archive whose checksum is the right one, or sometimes is not."""
 
     def run(own: Path) -> None:
-        from myxtts.data import download
+        from myxtts.data.corpus import download
 
         download._WAIT_SECONDS, download._TIMEOUT_SECONDS = 0.0, 2.0
         sha256 = "0" * 64 if is_other else hashlib.sha256(archive).hexdigest()

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.drills.cases import UNBOUNDED
 from benchmarks.drills.judging import Bad, Bounds, Input
-from tests.hostile_texts import texts
+from tests.helpers.hostile_texts import texts
 
 KIND = "texts"
 COUNT, PER_CASE = 2400, 60
@@ -96,7 +96,7 @@ def _tokenizer(language: str, units: str):
 
 @cache
 def _voice(language: str, units: str) -> SimpleNamespace:
-    from tests.inference.fake_voice import fake_voice
+    from tests.helpers.fake_voice import fake_voice
 
     voice = fake_voice((language,), _OneFrame())
     voice.tokenizer = _tokenizer(language, units)

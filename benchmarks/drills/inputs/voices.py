@@ -38,8 +38,8 @@ def set_up(folder: Path, seed: int) -> None:
     save_small_voice(folder / "voice", seed)
     from myxtts.checkpoints.vocoders import save_vocoder
     from myxtts.config.audio_spec import AudioSpec
-    from myxtts.models.vocoders import vocoder_of
-    from tests.tiny_vocoder import tiny_vocoder
+    from myxtts.models.vocoders.registry import vocoder_of
+    from tests.helpers.tiny_vocoder import tiny_vocoder
 
     spec = AudioSpec()
     save_vocoder(folder / "istft", "istft", tiny_vocoder(spec), spec)

@@ -87,7 +87,7 @@ def _torch_file(random: Random) -> tuple[str, bytes]:
 
 def _state(random: Random) -> bytes:
     """A state dict of two small tensors."""
-    from tests.weights.make_torch_file import dumps, ordered, tensor
+    from tests.helpers.make_torch_file import dumps, ordered, tensor
 
     first = tensor("Float", "0", 6, 0, (2, 3), (3, 1))
     second = tensor(random.choice(("Float", "Half", "Long", "Double")), "1", 4, 0, (4,), (1,))
@@ -96,7 +96,7 @@ def _state(random: Random) -> bytes:
 
 def _packed(random: Random, pickled: bytes) -> bytes:
     """A pickle in one of torch's two formats."""
-    from tests.weights.make_torch_file import MAGIC, dumps
+    from tests.helpers.make_torch_file import MAGIC, dumps
 
     content = np.arange(8, dtype=np.float64).tobytes()
     if random.random() < 0.5:
@@ -140,7 +140,7 @@ def _call(random: Random) -> tuple[str, bytes]:
     """A pickle that asks for code to be run, in the ways that the machine knows."""
     import os
 
-    from tests.weights.make_torch_file import Build, Call, Global, Raw, dumps, encode
+    from tests.helpers.make_torch_file import Build, Call, Global, Raw, dumps, encode
 
     command = "touch ran"
     module, name = random.choice(
@@ -172,7 +172,7 @@ def _call(random: Random) -> tuple[str, bytes]:
 
 def _lie(random: Random) -> tuple[str, bytes]:
     """Tensors whose shapes, offsets or storages are not there, and values that grow."""
-    from tests.weights.make_torch_file import Raw, dumps, encode, tensor
+    from tests.helpers.make_torch_file import Raw, dumps, encode, tensor
 
     big = random.choice(_HUGE)
     doubled = b"]q\x00" + b"".join(b"](h%ch%ceq%c" % (n, n, n + 1) for n in range(60))

@@ -1,0 +1,1 @@
+"""Measuring kits: loaders, modes, steps, and settings that are chosen by measuring."""

@@ -1,0 +1,406 @@
+"""Settings by measurement: batch size, reader, workers and prefetch depth, each tried briefly."""
+
+import copy
+import logging
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import tensorflow as tf
+
+from myxtts.bench import timing
+from myxtts.bench.profiling import SimulatedStep, Step, Told
+from myxtts.bench.tuning_choices import (
+    BUDGET,
+    DEPTH,
+    READER,
+    SIZE,
+    WORKERS,
+    Choice,
+    Circumstances,
+    Loading,
+    Throughput,
+    candidates,
+    choose_batch,
+    choose_least,
+    choose_reader,
+    reason_to_stay,
+)
+from myxtts.checkpoints import saved_states
+from myxtts.config.config import XTTSConfig
+from myxtts.config.io import load_config, save_config
+from myxtts.data.batches import auto_mode
+from myxtts.data.batches.training_data import TrainingData
+from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.evidence import Recorder
+from myxtts.monitoring.simulated import SimulatedDevice
+from myxtts.monitoring.system import MemoryLimit
+from myxtts.training.loop import TrainingLoop
+from myxtts.training.runs import alone_in, set_aside
+from myxtts.training.trainer import XTTSTrainer
+
+log = logging.getLogger(__name__)
+
+TUNED = (SIZE, BUDGET, READER, WORKERS, DEPTH)
+AUTO = "training.auto_tune"
+FILE = "auto_tuned.yaml"
+
+READER_NAMES = {True: "native", False: "host"}
+ROUNDS = 3
+TRIAL_SECONDS, LEAST_STEPS, MOST_STEPS, MOST_BATCHES = 1.0, 3, 40, 200
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was chosen for every setting, and the configuration with it."""
+
+    choices: tuple[Choice, ...]
+    config: XTTSConfig
+
+    def __getitem__(self, setting: str) -> Choice:
+        return {choice.setting: choice for choice in self.choices}[setting]
+
+    def write(self, path: str | Path, *, sealed: bool = False) -> None:
+        """Write the configuration as a file of what differs from the defaults."""
+        save_config(self.config, path, only_differences=True, sealed=sealed)
+
+    def as_yaml(self) -> str:
+        """What `write` writes."""
+        with tempfile.TemporaryDirectory(prefix="myxtts-tune-") as folder:
+            path = Path(folder) / FILE
+            self.write(path)
+            return path.read_text(encoding="utf-8")
+
+    def __str__(self) -> str:
+        rows = [("setting", "value", "measured", "why")]
+        for one in self.choices:
+            rows.append((one.setting, f"{_shown(one.setting, one.value)} *", one.measured, one.why))
+            for other in one.alternatives:
+                rows.append(("", _shown(one.setting, other.value), other.measured, other.why))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = [
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        ]
+        return "\n".join(line.rstrip() for line in [*lines, "*: chosen"])
+
+
+def tune(
+    config: XTTSConfig,
+    *,
+    simulate_ms: float = 0.0,
+    given: Mapping[str, str] | None = None,
+    rounds: int = ROUNDS,
+    told: Told | None = None,
+) -> Tuning:
+    """Open the corpus of a configuration as its mode says, and choose by short measurements.
+
+    `given` names settings that are not touched, and who settled them. With `simulate_ms` a
+    simulated accelerator that takes so long stands in for the model. `told` hears of the progress.
+    """
+    trainer = XTTSTrainer(config)
+    trainer.prepare_datasets()
+    return tune_trainer(trainer, simulate_ms=simulate_ms, given=given, rounds=rounds, told=told)
+
+
+def tune_trainer(
+    trainer: XTTSTrainer,
+    *,
+    simulate_ms: float = 0.0,
+    given: Mapping[str, str] | None = None,
+    rounds: int = ROUNDS,
+    told: Told | None = None,
+) -> Tuning:
+    """The same for a trainer whose data are prepared; it has no further use, and saves nothing."""
+    return _Tuner(trainer, simulate_ms, given or {}, rounds, told).run()
+
+
+def settle_run(
+    config: XTTSConfig,
+    resume: bool | Path | str | None,
+    given: Mapping[str, str],
+    measure_it: Callable[[XTTSConfig], Tuning],
+) -> XTTSConfig:
+    """The configuration of a run that tunes itself when it begins, and keeps that in its folder.
+
+    `resume` is as `XTTSTrainer` takes it. A run that goes on takes what was chosen at its
+    beginning, so that its batches stay the same, and measures nothing.
+    """
+    folder = Path(config.training.checkpoint_dir).expanduser()
+    earlier = _run_to_go_on(folder, resume)
+    if earlier is not None:
+        return _as_begun(config, earlier, given)
+    with alone_in(folder):
+        tuning = measure_it(config)
+        log.info("%s", tuning)
+        if resume is False:
+            set_aside(folder)  # before this run's own file is there to be set aside with the rest
+        tuning.write(folder / FILE, sealed=True)
+    return tuning.config
+
+
+def _run_to_go_on(folder: Path, resume: bool | Path | str | None) -> Path | None:
+    """The folder of the run that is gone on with, if any."""
+    if isinstance(resume, (str, Path)):
+        return Path(resume).expanduser().resolve().parents[1]
+    if resume is False:
+        return None
+    return folder if resume or saved_states(folder / "checkpoints") else None
+
+
+def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSConfig:
+    """The configuration with what was chosen when a run began, but for what is given now."""
+    if not (run / FILE).exists():
+        log.info("the run in %s did not tune itself when it began: its settings stay", run)
+        return config
+    begun = load_config(run / FILE)
+    chosen = {path: attrgetter(path)(begun) for path in TUNED if path not in given}
+    shown = ", ".join(f"{path} {_shown(path, value)}" for path, value in chosen.items())
+    log.info("as chosen when the run in %s began: %s", run, shown)
+    settled = with_settings(config, chosen | {AUTO: False})
+    folder = Path(config.training.checkpoint_dir).expanduser()
+    if folder.resolve() != run.resolve():
+        Tuning((), settled).write(folder / FILE, sealed=True)
+    return settled
+
+
+def with_settings(config: XTTSConfig, values: Mapping[str, Any]) -> XTTSConfig:
+    """The configuration with some settings, by their paths, at other values."""
+    flat = {path.rpartition(".")[2]: value for path, value in values.items()}
+    return XTTSConfig(data=config.data, model=config.model, training=config.training, **flat)
+
+
+def trial_length(seconds: float, most: int) -> int:
+    """How many things that take so long are tried."""
+    return min(most, max(LEAST_STEPS, round(TRIAL_SECONDS / max(1e-9, seconds))))
+
+
+class _Tuner:
+    """Measures one setting after the other, each with what was chosen before it."""
+
+    def __init__(
+        self,
+        trainer: XTTSTrainer,
+        simulate_ms: float,
+        given: Mapping[str, str],
+        rounds: int,
+        told: Told | None,
+    ):
+        self.trainer, self.simulate_ms = trainer, simulate_ms
+        # The trainer too: what it builds its step from must not fill the cache meanwhile.
+        trainer.data = _without_storing(trainer.data)
+        self.config, self.data = trainer.config, trainer.data
+        self.rounds, self.told, self.done = rounds, told, 0
+        split = self.data.train
+        is_stored = split.mode != "runtime" and split.is_complete
+        self.seen = Circumstances(is_stored, bool(simulate_ms), given)
+        self.cores = available_cores()
+        self.total = sum(map(self._units, TUNED))
+        self.step_seconds = simulate_ms / 1e3
+
+    @cached_property
+    def step(self) -> Step:
+        if self.simulate_ms:
+            return SimulatedStep(SimulatedDevice(self.simulate_ms))
+        return self.trainer.build_step(_batch(self.data, _by_size(self.data)[0]))
+
+    def run(self) -> Tuning:
+        choices = []
+        for setting in TUNED:
+            why = reason_to_stay(setting, self.config, self.seen)
+            if why:
+                choices.append(Choice(setting, attrgetter(setting)(self.config), "-", why))
+                continue
+            until = self.done + self._units(setting)
+            choices.append(self._choose(setting, self._candidates(setting)))
+            self._tell(until - self.done)  # what failed took no rounds
+            self.config = with_settings(self.config, {setting: choices[-1].value})
+        return Tuning(tuple(choices), with_settings(self.config, {AUTO: False}))
+
+    def _choose(self, setting: str, values: Sequence[Any]) -> Choice:
+        if setting in (SIZE, BUDGET):
+            return choose_batch(setting, self._throughputs(setting, values))
+        lengths = self._lengths_of_a_trial()
+        variants = {
+            value: partial(self._load, self._with(setting, value), *lengths) for value in values
+        }
+        rounds = timing.interleaved(variants, self.rounds)
+        found = {value: Loading(*zip(*rounds[value], strict=True)) for value in values}
+        if setting == READER:
+            return choose_reader(found, attrgetter(setting)(self.config))
+        return choose_least(setting, found)
+
+    def _load(self, data: TrainingData, steps: int, batches: int) -> tuple[float, float, float]:
+        """How long the device waits, and what a batch takes and costs where nobody uses it."""
+        recorder = Recorder()
+        loop = TrainingLoop(self.step, [], 1 << 40, steps + 1, list, recorder=recorder)
+        with closing(data.stream()) as items:
+            reason = loop.run(islice(items, steps + 1))  # the first, which fills, is not counted
+        if reason.startswith("SIG"):
+            raise KeyboardInterrupt(f"stopped by {reason}: nothing was chosen")
+        seen, cost = recorder.evidence(), _drain(data, batches)
+        self._tell(1)
+        stall = seen.wait_ms / max(1e-9, seen.wait_ms + seen.device_ms)
+        return stall, cost.ms_per_batch, 1e3 * cost.cpu_seconds / batches
+
+    def _throughputs(self, setting: str, sizes: Sequence[int]) -> dict[int, Throughput]:
+        room = Room(is_host=not self.step.device)
+        tried = {size: self._fit(self._with(setting, size), room) for size in sizes}
+        variants = {
+            size: partial(self._rate, batch)
+            for size, batch in tried.items()
+            if not isinstance(batch, str)
+        }
+        rates = timing.interleaved(variants, self.rounds)
+        return {
+            size: Throughput(tuple(rates[size])) if size in rates else Throughput(failure=batch)
+            for size, batch in tried.items()
+        }
+
+    def _fit(self, data: TrainingData, room: "Room") -> dict | str:
+        """A batch of median size, if the largest fits as well, or why it does not."""
+        self._tell(1)
+        middle, largest, frames = _by_size(data)
+        if shortage := room.shortage(frames):
+            return shortage
+        try:
+            batch = _batch(data, middle)
+            self._take(batch)
+            room.watch(frames, partial(self._take, _batch(data, largest)))
+        except tf.errors.ResourceExhaustedError:
+            room.is_over = True
+            return "ran out of memory"
+        return batch
+
+    def _rate(self, batch: dict) -> float:
+        """Real frames per second; short steps are taken several times."""
+        frames, taken = int(np.sum(batch["mel_lengths"])), 0
+        began = time.perf_counter()
+        while not taken or time.perf_counter() - began < TRIAL_SECONDS / 10:
+            self._take(batch)
+            taken += 1
+        self._tell(1)
+        return taken * frames / (time.perf_counter() - began)
+
+    def _take(self, batch: dict) -> None:
+        self.step.read(self.step(self.step.place(batch), 1))
+
+    def _lengths_of_a_trial(self) -> tuple[int, int]:
+        """The steps, and the batches without a step, that fit into the time of a trial."""
+        data = self._with(SIZE, self.config.data.batch_size)
+        if not self.step_seconds:
+            batch = _batch(data, _by_size(data)[0])
+            self._take(batch)  # tracing, where nothing was measured before
+            began = time.perf_counter()
+            self._take(batch)
+            self.step_seconds = time.perf_counter() - began
+        load_seconds = _drain(data, LEAST_STEPS).wall_seconds / LEAST_STEPS
+        return (
+            trial_length(max(self.step_seconds, load_seconds), MOST_STEPS),
+            trial_length(load_seconds, MOST_BATCHES),
+        )
+
+    def _with(self, setting: str, value: Any) -> TrainingData:
+        """The data, opened once, with another value of a setting and all that is chosen."""
+        data = copy.copy(self.data)
+        data.config = with_settings(self.config, {setting: value})
+        return data
+
+    def _candidates(self, setting: str) -> list[Any]:
+        return candidates(setting, self.config, self.cores, len(self.data.train))
+
+    def _units(self, setting: str) -> int:
+        """How many measurements a setting takes."""
+        if reason_to_stay(setting, self.config, self.seen):
+            return 0
+        each = self.rounds + 1 if setting in (SIZE, BUDGET) else self.rounds
+        return each * len(self._candidates(setting))
+
+    def _tell(self, units: int) -> None:
+        self.done += units
+        if self.told and units:
+            self.told(self.done, self.total)
+
+
+class Room:
+    """Whether a larger batch will fit, by what smaller ones took.
+
+    A GPU says that it is out of memory; on the host the kernel ends the process instead, so that
+    what will not fit must not be tried.
+    """
+
+    def __init__(self, is_host: bool, free: Callable[[], float] | None = None):
+        self.is_host, self.is_over = is_host, False
+        self._free = free or _free_bytes
+        self.frame_bytes = 0.0
+
+    def shortage(self, frames: int) -> str:
+        """Why a batch of so many frames is not tried, or nothing where it is."""
+        if self.is_over:
+            return "not tried: a smaller one ran out of memory"
+        needed, free = frames * self.frame_bytes, self._free()
+        if self.is_host and needed > free:
+            return f"not tried: it takes about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} are free"
+        return ""
+
+    def watch(self, frames: int, take: Callable[[], None]) -> None:
+        """Take a step of so many frames, and see how much memory it takes at most."""
+        before = psutil.Process().memory_info().rss
+        take()
+        # Of all times: where it was higher before, this is more than the step took.
+        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.frame_bytes = max(0, peak - before) / frames
+
+
+def _free_bytes() -> float:
+    used, limit = MemoryLimit().read()
+    return limit - used
+
+
+def _without_storing(data: TrainingData) -> TrainingData:
+    """The data with a cache that does not fill meanwhile: every round finds the same.
+
+    The reader is not logged, since it changes from trial to trial.
+    """
+    same = copy.copy(data)
+    same.readers = None
+    for part in ("train", "val"):
+        split = getattr(data, part)
+        if split is not None and split.decision:
+            decision = replace(split.decision, action=auto_mode.STORE_NONE)
+            setattr(same, part, replace(split, decision=decision))
+    return same
+
+
+def _by_size(data: TrainingData) -> tuple[int, int, int]:
+    """The numbers of the batches of median and of largest size, and the frames of the latter."""
+    plan = data.train.plan(data.batch_options)
+    frames = plan.frames.astype(np.int64) * plan.sizes
+    order = np.argsort(frames, kind="stable")
+    return int(order[len(order) // 2]), int(order[-1]), int(frames[order[-1]])
+
+
+def _batch(data: TrainingData, number: int) -> dict:
+    with closing(data.stream(0, number)) as items:
+        return next(items)[2]
+
+
+def _drain(data: TrainingData, batches: int) -> timing.Cost:
+    """What batches cost where nobody uses them, the first one apart."""
+    with closing(data.stream()) as items:
+        next(items)
+        return timing.measure(lambda: islice(items, batches), batches)
+
+
+def _shown(setting: str, value: Any) -> str:
+    return READER_NAMES[value] if setting == READER else str(value)

@@ -1,0 +1,89 @@
+"""`myxtts cache`: what the cache of a corpus holds, whether it is whole, and how to mend it."""
+
+import argparse
+
+from myxtts.cli.settings import add_corpus, corpus_config
+from myxtts.cli.terminal import add_command
+from myxtts.errors import UserError
+from myxtts.monitoring.progress import progress
+
+
+def add(verbs: argparse._SubParsersAction) -> None:
+    verb = verbs.add_parser("cache", help="inspect, verify, fix or tidy the cache of a corpus")
+    actions = verb.add_subparsers(metavar="ACTION", required=True)
+    for run, about in (
+        (info, "tell what is stored, what is missing, and what it takes"),
+        (verify, "read every byte and name whatever is not as it was written"),
+        (fix, "make again just what is damaged or missing"),
+        (gc, "delete what was stored with other settings or for utterances that are gone"),
+    ):
+        add_corpus(add_command(actions, run.__name__, about, run))
+
+
+def info(args: argparse.Namespace) -> None:
+    from myxtts.data.features.status import take_inventory
+
+    for part in _parts(args):
+        print(take_inventory(part.location, part.utterances))
+
+
+def verify(args: argparse.Namespace) -> None:
+    """Exit with 2 where something is wrong or missing."""
+    from myxtts.data.features.repair import verify_cache
+    from myxtts.data.features.status import take_inventory
+
+    problems = []
+    for part in _parts(args):
+        if not part.location.features.folder.exists():
+            raise UserError(
+                f"nothing is stored in {part.location.folder} with these settings: "
+                f"run `myxtts prepare {part.corpus.root}`"
+            )
+        with progress("verifying", "shards") as report:
+            found = verify_cache(part.location, part.utterances, report)
+        problems += [(part.location.folder, problem) for problem in found]
+        if not any(problem.shard for problem in found):
+            missing = take_inventory(part.location, part.utterances).features.missing
+            stored = len(part.utterances) - missing
+            print(f"{part.location.folder}: {stored:,} of {len(part.utterances):,} are stored")
+    if problems:
+        raise UserError(
+            f"{len(problems)} problems:\n"
+            + "\n".join(f"  {folder}: {problem}" for folder, problem in problems)
+            + "\nrun `myxtts cache fix`, which makes just these again"
+        )
+    print("every byte is as it was written")
+
+
+def fix(args: argparse.Namespace) -> None:
+    """Mend the cache; what cannot be prepared stays dropped, as `prepare` would tell."""
+    from myxtts.cli.commands.prepare import describe
+    from myxtts.cli.corpora import read_parts
+    from myxtts.data.features.repair import fix_cache
+
+    data = corpus_config(args).data
+    for part in read_parts(data):
+        with progress("fixing") as report:
+            done = fix_cache(part.location, part.utterances, data.num_workers, report)
+        for problem in done.problems:
+            print(f"{part.location.folder}: {problem}")
+        count = len(done.problems)
+        print(f"{count} problem{'' if count == 1 else 's'}; made again: {done.remade.made:,} rows")
+        if done.remade.rejections:
+            print(f"these cannot be prepared:\n{describe(done.remade.rejections)}")
+
+
+def gc(args: argparse.Namespace) -> None:
+    from myxtts.data.features.repair import collect_garbage
+
+    for part in _parts(args):
+        freed, names = collect_garbage(part.location, part.utterances)
+        for name in names:
+            print(f"deleted {name}")
+        print(f"freed {freed / 1e6:.1f} MB in {part.location.folder}")
+
+
+def _parts(args: argparse.Namespace):
+    from myxtts.cli.corpora import read_parts
+
+    return read_parts(corpus_config(args).data)

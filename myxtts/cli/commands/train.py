@@ -1,0 +1,127 @@
+"""`myxtts train`: from a corpus to a voice; it goes on where it was stopped."""
+
+import argparse
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from myxtts.cli.commands.tune import tuned_for_run
+from myxtts.cli.settings import add_settings, check_corpus, resolve_settings
+from myxtts.cli.terminal import (
+    INTERRUPTED,
+    Parser,
+    add_command,
+    add_verbose,
+    import_tensorflow,
+)
+from myxtts.cli.terminal import run as run_command
+from myxtts.config.config import XTTSConfig
+from myxtts.monitoring.progress import progress
+from myxtts.text.languages import greeting
+
+
+def add(verbs: argparse._SubParsersAction) -> None:
+    about = "train a voice on a corpus, going on from its last checkpoint if there is one"
+    parser = add_command(verbs, "train", about, run)
+    add_arguments(parser)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Every setting, and what to do about an earlier run in the same folder."""
+    add_resuming(parser)
+    add_settings(parser)
+    parser.usage = "%(prog)s [--resume | --resume-from FOLDER | --reset-training] [settings]"
+
+
+def add_resuming(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say what becomes of an earlier run."""
+    earlier = parser.add_argument_group("an earlier run").add_mutually_exclusive_group()
+    about = "fail where there is nothing to go on from"
+    earlier.add_argument("--resume", action="store_true", help=about)
+    about = "go on from this checkpoint, a folder called step-..."
+    earlier.add_argument("--resume-from", metavar="FOLDER", type=Path, help=about)
+    about = "start over, and keep the old run beside the new one"
+    earlier.add_argument("--reset-training", action="store_true", help=about)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The program `train_main.py`."""
+    return run_command(run, parse_args(argv))
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the arguments of `train_main.py`."""
+    parser = Parser("train_main.py", description=__doc__)
+    add_arguments(parser)
+    add_verbose(parser)
+    return parser.parse_args(argv)
+
+
+def build_config(args: argparse.Namespace) -> XTTSConfig:
+    """The configuration that the arguments of `train_main.py` settle, from `parse_args`."""
+    return resolve_settings(args).config
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
+    resolved = resolve_settings(args)
+    config = resolved.config
+    check_corpus(config.data)
+    import_tensorflow()
+    logging.getLogger("myxtts").setLevel(logging.INFO)
+    if config.training.auto_tune:
+        config = tuned_for_run(resolved, resume_choice(args))
+    reason = train(config, resume_choice(args))
+    folder = config.training.checkpoint_dir
+    if reason.startswith("SIG"):
+        return tell_stopped(args, reason, folder)
+    if config.training.two_stage_training:
+        print(f"its vocoder is in {Path(folder) / 'stage2'}")
+    print(f"the voice is in {folder}; speak with it:")
+    print(speak_hint(folder, config.data.language))
+    return 0
+
+
+def speak_hint(folder: str | Path, wanted: str, flags: str = "") -> str:
+    """A command that lets a voice speak, in the wanted language or else in its first."""
+    from myxtts.checkpoints import CheckpointError, read_languages
+
+    try:
+        languages = read_languages(folder)
+    except CheckpointError:  # an export that failed was reported as such
+        languages = (wanted,)
+    language = wanted if wanted in languages else languages[0]
+    chosen = "" if language == languages[0] else f"--language {language} "
+    text = f"--text {shlex.quote(greeting(language))} -o hello.wav"
+    return f"  myxtts synthesize --voice {shlex.quote(str(folder))} {flags}{chosen}{text}"
+
+
+def tell_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> int:
+    """Say how to go on with a run that a signal ended, and return its exit code."""
+    again = "run it without --reset-training" if args.reset_training else "run the same command"
+    again = "run it without --resume-from" if args.resume_from else again
+    print(f"stopped by {reason}: saved in {folder}; {again} to go on")
+    return INTERRUPTED
+
+
+def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:
+    """Open the corpus with a progress bar, train, and say why it ended."""
+    from myxtts.cli.evaluating import training_evaluator
+
+    if config.training.two_stage_training:
+        from myxtts.training.two_stage_trainer import TwoStageTrainer as Trainer
+    else:
+        from myxtts.training.trainer import XTTSTrainer as Trainer
+
+    trainer = Trainer(config, resume=resume, evaluator=training_evaluator(config))
+    with progress("preparing") as report:
+        datasets = trainer.prepare_datasets(report)
+    return trainer.train(*datasets)
+
+
+def resume_choice(args: argparse.Namespace) -> bool | Path | None:
+    """What the flags say of an earlier run, as XTTSTrainer takes it."""
+    if args.reset_training:
+        return False
+    return args.resume_from or args.resume or None

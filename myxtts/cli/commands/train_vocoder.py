@@ -1,0 +1,101 @@
+"""`myxtts train-vocoder`: a vocoder for the recordings of a corpus, or for a voice's mels."""
+
+import argparse
+import logging
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from myxtts.cli.commands.train import add_resuming, resume_choice, tell_stopped
+from myxtts.cli.settings import (
+    DATA_FIELDS,
+    add_settings,
+    check_corpus,
+    resolve_settings,
+    tell_untuned,
+)
+from myxtts.cli.terminal import add_command, import_tensorflow
+from myxtts.config.config import VOCODER_FIELDS, XTTSConfig
+from myxtts.config.flags import FLAGS
+from myxtts.monitoring.progress import progress
+from myxtts.text.languages import greeting
+
+if TYPE_CHECKING:
+    from myxtts.checkpoints import Voice
+
+FOLDER = "runs/vocoder"
+_PLACE = "training.checkpoint_dir"
+_RUN = ("seed", "save_interval", "validation_interval", "enable_eager_debug")
+_ONLY_TWO_STAGES = "training.stage2_on_predicted_mels"
+
+
+def fields() -> list[str]:
+    """The settings that have a say in the second stage."""
+    named = {flag.field for flag in FLAGS}
+    chosen = [_PLACE, *(f"model.{name}" for name in VOCODER_FIELDS)]
+    chosen += [f"training.{name}" for name in _RUN]
+    chosen += [path for path in named if path.startswith(("training.stage2_", "training.vocoder_"))]
+    return [
+        *DATA_FIELDS,
+        *(path for path in dict.fromkeys(chosen) if path in named and path != _ONLY_TWO_STAGES),
+    ]
+
+
+def add(verbs: argparse._SubParsersAction) -> None:
+    about = "train a vocoder on a corpus, from nothing or from published weights"
+    parser = add_command(verbs, "train-vocoder", about, run)
+    about = "train on the mels that this voice predicts along the true alignments"
+    parser.add_argument("--on-predicted-mels", metavar="VOICE", type=Path, help=about)
+    add_resuming(parser)
+    add_settings(parser, fields())
+    parser.usage = "%(prog)s --data CORPUS [--vocoder istft|hifigan] [--from WEIGHTS] [settings]"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
+    resolved = resolve_settings(args)
+    config = resolved.config
+    check_corpus(config.data)
+    tell_untuned(config)
+    if resolved.origins[_PLACE].startswith("default"):
+        config.training.checkpoint_dir = FOLDER
+    import_tensorflow()
+    logging.getLogger("myxtts").setLevel(logging.INFO)
+    voice = None
+    if args.on_predicted_mels:
+        voice, config = hear_voice(args.on_predicted_mels, config)
+    reason = train(config, resume_choice(args), voice)
+    folder = config.training.checkpoint_dir
+    if reason.startswith("SIG"):
+        return tell_stopped(args, reason, folder)
+    print(f"the vocoder is in {folder}; speak through it:")
+    text = shlex.quote(greeting(config.data.language))
+    where = shlex.quote(str(folder))
+    print(f"  myxtts synthesize --voice VOICE --vocoder {where} --text {text} -o hello.wav")
+    return 0
+
+
+def hear_voice(path: Path, config: XTTSConfig) -> "tuple[Voice, XTTSConfig]":
+    """A voice, and the settings with the features and the text units that it was trained on."""
+    from myxtts.checkpoints import load_voice
+    from myxtts.training.warm_start import FEATURES
+
+    voice = load_voice(path)
+    own = {name: getattr(voice.config.data, name) for name in FEATURES}
+    changed = XTTSConfig(
+        data=replace(config.data, **own), model=config.model, training=config.training
+    )
+    return voice, changed
+
+
+def train(
+    config: XTTSConfig, resume: bool | Path | None = None, voice: "Voice | None" = None
+) -> str:
+    """Open the corpus with a progress bar, train, and say why it ended."""
+    from myxtts.training.vocoder.trainer import VocoderTrainer
+
+    trainer = VocoderTrainer(config, config.training.checkpoint_dir, resume, voice)
+    with progress("preparing") as report:
+        trainer.prepare_datasets(report)
+    return trainer.train()

@@ -1,0 +1,1 @@
+"""Batches of whole utterances for a training step."""

@@ -1,0 +1,426 @@
+"""Batches for TensorFlow: gathered in the graph, copied by a thread, or computed on the fly."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache as cached_once
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import tensorflow as tf
+
+from myxtts.audio.io import AudioError
+from myxtts.audio.mel import mel_and_energy_tf
+from myxtts.audio.pitch import pitch_tf
+from myxtts.config.config import DataConfig
+from myxtts.data.batches import readers
+from myxtts.data.batches.plan import BatchPlan
+from myxtts.data.features.features import FeatureSettings, load_samples
+from myxtts.data.store.mmap import aligned_empty, keep_freed_memory
+from myxtts.data.store.packed_cache import PackedCache
+from myxtts.data.store.shard_writer import BLOCK
+from myxtts.data.store.store import CacheError
+from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.timers import FEATURES, HAND_OVER, stage, stages
+from myxtts.runtime import gpus
+
+logger = logging.getLogger(__name__)
+
+TensorBatch = dict[str, tf.Tensor]
+LABELS = ("text_lengths", "mel_lengths", "speaker", "language")
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """How batches are brought to the step."""
+
+    native: bool = True
+    prefetch: int = 4
+    overlap: bool = True
+    device: str = ""
+    workers: int = 2
+
+
+def reader_options(data: DataConfig) -> ReaderOptions:
+    """What a configuration says, as far as this machine can do it; the log says where it cannot."""
+    device = _gpu() if data.prefetch_to_gpu and data.optimize_cpu_gpu_overlap else ""
+    native = data.use_tf_native_loading
+    if native and not (data.enable_memory_mapping or data.memory_cache):
+        logger.warning(
+            "native loading needs the cache mapped or in memory, and enable_memory_mapping and "
+            "memory_cache are off: using the host reader"
+        )
+        native = False
+    return ReaderOptions(
+        native=native,
+        prefetch=data.prefetch_buffer_size,
+        overlap=data.optimize_cpu_gpu_overlap,
+        device=device,
+        workers=min(data.num_workers, available_cores()),
+    )
+
+
+@cached_once
+def _gpu() -> str:
+    """The device that batches go to ahead of their step, or none."""
+    if gpus():
+        return "/GPU:0"
+    logger.info("prefetch_to_gpu: inactive: no GPU")
+    return ""
+
+
+class Batches:
+    """One epoch of batches; remembers how long each one was awaited."""
+
+    def __init__(self, make: Callable[[], Iterable[TensorBatch]], plan: BatchPlan, reader: str):
+        self._make = make
+        self.plan = plan
+        self.reader = reader
+        self.data_ms: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __iter__(self) -> Iterator[TensorBatch]:
+        for _, batch in self.numbered():
+            yield batch
+
+    def numbered(self) -> Iterator[tuple[int, TensorBatch]]:
+        """The batches with their rows in the plan; a row of which nothing is left is skipped."""
+        self.data_ms = []
+        source = enumerate(self._make())
+        began = time.perf_counter()
+        for number, batch in source:
+            if batch["index"].shape[0]:
+                self.data_ms.append(1e3 * (time.perf_counter() - began))
+                yield number, batch
+                began = time.perf_counter()
+
+
+def cached_batches(cache: PackedCache, plan: BatchPlan, options: ReaderOptions) -> Batches:
+    """Batches of a complete cache, by the native or the host reader: the same bits by either."""
+    keep_freed_memory()
+    if options.native:
+        dataset = native_dataset(cache, plan, options)
+
+        def make() -> Iterable[TensorBatch]:
+            # Taking a batch from tf.data wakes its threads: a thread of ours does that ahead.
+            ready = readers.in_background(dataset, 2) if options.overlap else dataset
+            return _with_read_ahead(ready, cache, plan, options)
+
+        return Batches(make, plan, "native")
+    make = lambda: readers.host_batches(cache, plan)  # noqa: E731
+    return Batches(
+        lambda: _with_read_ahead(hand_over(make, options), cache, plan, options), plan, "host"
+    )
+
+
+def runtime_batches(
+    cache: PackedCache, plan: BatchPlan, settings: FeatureSettings, options: ReaderOptions
+) -> Batches:
+    """Batches from the recordings: threads decode, the graph computes, nothing is stored.
+
+    Without tf.data: who drops an iterator of it while its threads ask Python for the next batch
+    waits for them with Python's lock in hand, for ever.
+    """
+    keep_freed_memory()
+    ahead = options.prefetch if options.overlap else 0
+    compute = _compiled_features(cache, settings)
+
+    def features(waveforms: readers.Batch) -> TensorBatch:
+        with tf.device("/CPU:0"):
+            batch = compute(_to_tensors(waveforms, ""))
+        return _on_device(batch, options.device)
+
+    def make() -> Iterator[TensorBatch]:
+        waveforms = _waveform_batches(cache, plan, settings, options.workers, ahead)
+        if not options.overlap:
+            return map(features, waveforms)
+        found = readers.mapped_ahead(waveforms, features, options.workers)
+        return readers.in_background(found, options.prefetch)
+
+    return Batches(make, plan, "runtime")
+
+
+def cached_dataset(
+    cache: PackedCache, plan: BatchPlan, options: ReaderOptions, parallel_calls: int | None = None
+) -> tf.data.Dataset:
+    """The same as one epoch of a dataset."""
+    if options.native:
+        return native_dataset(cache, plan, options, parallel_calls)
+    return host_dataset(partial(readers.host_batches, cache, plan), cache, options)
+
+
+def native_dataset(
+    cache: PackedCache, plan: BatchPlan, options: ReaderOptions, parallel_calls: int | None = None
+) -> tf.data.Dataset:
+    """One gather per column and batch, in the graph, on the mapped arrays themselves."""
+    gather = _native_gather(cache, plan)
+    with tf.device("/CPU:0"):
+        order = tf.constant(plan.order, tf.int64)
+        rows = (plan.bounds[:-1], plan.bounds[1:], plan.frames, plan.tokens)
+        dataset = tf.data.Dataset.from_tensor_slices(tuple(tf.constant(row) for row in rows))
+    dataset = dataset.map(
+        lambda first, last, frames, tokens: gather(order[first:last], frames, tokens),
+        num_parallel_calls=parallel_calls,
+    )
+    # Nothing runs beside the gather, and a second thread would spend its time spinning.
+    return finish(dataset, options, threads=parallel_calls or 1)
+
+
+def host_dataset(
+    make: Callable[[], Iterable[readers.Batch]], cache: PackedCache, options: ReaderOptions
+) -> tf.data.Dataset:
+    """Batches of NumPy arrays as a tf.data pipeline: one call of Python per batch."""
+    dataset = tf.data.Dataset.from_generator(make, output_signature=_signature(cache))
+    return finish(dataset, options)
+
+
+def runtime_dataset(
+    cache: PackedCache, plan: BatchPlan, settings: FeatureSettings, options: ReaderOptions
+) -> tf.data.Dataset:
+    """Waveforms from decoding threads, features from the graph."""
+    ahead = options.prefetch if options.overlap else 0
+    make = lambda: _waveform_batches(cache, plan, settings, options.workers, ahead)  # noqa: E731
+    dataset = tf.data.Dataset.from_generator(make, output_signature=_waveform_signature(cache))
+    calls = options.workers if options.overlap else None
+    dataset = dataset.map(_features_in_graph(settings), num_parallel_calls=calls)
+    return finish(dataset, options, threads=max(2, options.workers))
+
+
+def hand_over(
+    make: Callable[[], Iterable[readers.Batch]], options: ReaderOptions
+) -> Iterator[TensorBatch]:
+    """Turn arrays into tensors without a copy, ahead of the step and onto its device if asked."""
+    tensors = (_to_tensors(batch, options.device) for batch in make())
+    return readers.in_background(tensors, options.prefetch) if options.overlap else tensors
+
+
+def shared_tensor(array: np.ndarray) -> tf.Tensor:
+    """The array's own memory as a tensor; the array lives as long as the tensor."""
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+def _native_gather(cache: PackedCache, plan: BatchPlan):
+    """The function (index, frames, tokens) -> batch over a cache's tensors, traced only once."""
+    blocks = (math.gcd(BLOCK, *plan.frames.tolist()), math.gcd(BLOCK, *plan.tokens.tolist()))
+    gathers = _gathers.setdefault(cache, {})
+    if blocks not in gathers:
+        gathers[blocks] = _build_gather(cache, *blocks)
+    return gathers[blocks]
+
+
+_gathers: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
+    """Gather blocks of rows: each utterance starts on one, and zeros fill its last."""
+    for name, data in cache.columns.items():
+        if data.array is None:
+            raise CacheError(
+                f"native loading needs the column {name!r} mapped or in memory: set "
+                "enable_memory_mapping or memory_cache, or use_tf_native_loading=false"
+            )
+    names = list(cache.columns)
+    sizes = {name: token_block if name == "tokens" else frame_block for name in names}
+    widths = {name: data.column.width for name, data in cache.columns.items()}
+    numbers = [getattr(cache, label) for label in LABELS]
+    numbers += [cache.starts[name] // sizes[name] for name in names]
+    voices = cache.embeddings
+    with tf.device("/CPU:0"):
+        if voices is not None:
+            voices_of, described = tf.constant(voices.rows), shared_tensor(voices.array)
+        columns = {n: shared_tensor(data.blocks(sizes[n])) for n, data in cache.columns.items()}
+        # All numbers of an utterance in one row: one small gather instead of eight.
+        table = tf.constant(np.stack(numbers, axis=1), tf.int64)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.int64),
+            tf.TensorSpec([], tf.int32),
+            tf.TensorSpec([], tf.int32),
+        ]
+    )
+    def gather(index, frames, tokens) -> TensorBatch:
+        found = dict(
+            zip([*LABELS, *names], tf.unstack(tf.gather(table, index), axis=1), strict=True)
+        )
+        batch = {label: tf.cast(found[label], tf.int32) for label in LABELS}
+        for name, column in columns.items():
+            is_text, rows = name == "tokens", sizes[name]
+            width, length = (tokens, "text_lengths") if is_text else (frames, "mel_lengths")
+            steps = tf.range(tf.cast(width // rows, tf.int64))
+            filled = -(-found[length] // rows)
+            pad = tf.shape(column, tf.int64)[0] - 1
+            taken = tf.where(steps < filled[:, None], found[name][:, None] + steps, pad)
+            tail = [widths[name]] if widths[name] > 1 else []
+            batch[name] = tf.reshape(tf.gather(column, taken), [tf.shape(index)[0], width, *tail])
+        if voices is not None:
+            batch["embedding"] = tf.gather(described, tf.gather(voices_of, index))
+        return batch | {"index": index}
+
+    return gather
+
+
+def finish(dataset: tf.data.Dataset, options: ReaderOptions, threads: int = 2) -> tf.data.Dataset:
+    """Prefetch to the host or the device, and keep tf.data from copying mapped tensors."""
+    settings = tf.data.Options()
+    # The default graph rewrites copy captured tensors into memory: all of the cache.
+    settings.experimental_optimization.apply_default_optimizations = False
+    settings.autotune.enabled = False
+    settings.deterministic = True
+    if options.overlap:
+        settings.threading.private_threadpool_size = threads
+        dataset = dataset.prefetch(options.prefetch)
+    dataset = dataset.with_options(settings)
+    if options.device:
+        to_device = tf.data.experimental.prefetch_to_device(options.device, options.prefetch)
+        dataset = dataset.apply(to_device)
+    return dataset
+
+
+def _to_tensors(batch: readers.Batch, device: str) -> TensorBatch:
+    with stage(HAND_OVER):
+        with tf.device("/CPU:0"):
+            tensors = {name: _hand_over_one(array) for name, array in batch.items()}
+        return _on_device(tensors, device)
+
+
+def _on_device(batch: TensorBatch, device: str) -> TensorBatch:
+    if not device:
+        return batch
+    with tf.device(device):
+        return {name: tf.identity(tensor) for name, tensor in batch.items()}
+
+
+def _hand_over_one(array: np.ndarray) -> tf.Tensor:
+    """Without a copy where the array is aligned as kernels want it; the small ones are copied."""
+    aligned = array.ctypes.data % 64 == 0 and array.flags.c_contiguous and array.size > 1024
+    return shared_tensor(array) if aligned else tf.constant(array)
+
+
+def _with_read_ahead(
+    batches: Iterable[TensorBatch], cache: PackedCache, plan: BatchPlan, options: ReaderOptions
+) -> Iterable[TensorBatch]:
+    advance = readers.reading_ahead(cache, plan, 4 * options.prefetch)
+    return batches if advance is None else _advancing(batches, advance)
+
+
+def _advancing(
+    batches: Iterable[TensorBatch], advance: Callable[[int], None]
+) -> Iterator[TensorBatch]:
+    for taken, batch in enumerate(batches):
+        advance(taken)
+        yield batch
+
+
+def _signature(cache: PackedCache, skip: tuple[str, ...] = ()) -> dict[str, tf.TensorSpec]:
+    spec = {name: tf.TensorSpec([None], tf.int32) for name in LABELS}
+    spec["index"] = tf.TensorSpec([None], tf.int64)
+    for name, data in cache.columns.items():
+        if name not in skip:
+            shape = [None, None] + ([data.column.width] if data.column.width > 1 else [])
+            spec[name] = tf.TensorSpec(shape, data.column.dtype)
+    if cache.embeddings is not None:
+        spec["embedding"] = tf.TensorSpec([None, cache.embeddings.dim], tf.float32)
+    return spec
+
+
+def _waveform_batches(
+    cache: PackedCache, plan: BatchPlan, settings: FeatureSettings, workers: int, ahead: int
+) -> Iterator[readers.Batch]:
+    """Decoded recordings, padded to the samples of the planned frames, with the batch's labels."""
+    decode = partial(_decode, cache, settings)
+    for number, found in readers.worked_ahead(plan, decode, lambda i: True, workers, ahead):
+        samples = [found[i] for i in plan[number].tolist()]
+        yield _waveform_batch(cache, plan, number, samples, settings.spec.hop_length)
+
+
+def _decode(cache: PackedCache, settings: FeatureSettings, position: int) -> np.ndarray | None:
+    try:
+        recording = cache.recordings[position]
+        return load_samples(recording.audio, settings, recording.pace)
+    except AudioError as error:
+        readers.tell_once(cache.told, error)
+        return None
+
+
+def _waveform_batch(
+    cache: PackedCache, plan: BatchPlan, number: int, found: list[np.ndarray | None], hop: int
+) -> readers.Batch:
+    kept = [row for row, samples in enumerate(found) if samples is not None]
+    positions = plan[number][kept]
+    # A frame more than planned: what is left over of the last hop must have room.
+    samples = aligned_empty((len(kept), (int(plan.frames[number]) + 1) * hop), np.float32)
+    lengths = np.zeros(len(kept), np.int32)
+    for row, source in enumerate(kept):
+        lengths[row] = len(found[source])
+        samples[row, : lengths[row]] = found[source]
+        samples[row, lengths[row] :] = 0
+    batch = readers.labels(cache, positions, cache.mel_lengths[positions].astype(np.int32))
+    tokens = cache.columns["tokens"]
+    batch["tokens"] = np.zeros((len(kept), int(plan.tokens[number])), np.int32)
+    for row, position in enumerate(positions.tolist()):
+        length = int(cache.text_lengths[position])
+        tokens.copy(int(cache.starts["tokens"][position]), length, batch["tokens"][row])
+    return batch | {"samples": samples, "sample_lengths": lengths}
+
+
+def _waveform_signature(cache: PackedCache) -> dict[str, tf.TensorSpec]:
+    spec = _signature(cache, skip=("mel", "energy", "pitch"))
+    spec["samples"] = tf.TensorSpec([None, None], tf.float32)
+    return spec | {"sample_lengths": tf.TensorSpec([None], tf.int32)}
+
+
+def _compiled_features(cache: PackedCache, settings: FeatureSettings):
+    """The function waveforms -> features for batches of a cache, traced only once."""
+    signature = _waveform_signature(cache)
+    key = (settings, tuple(signature.items()))
+    if key not in _compiled:
+        _compiled[key] = tf.function(_features_in_graph(settings), input_signature=[signature])
+    return _compiled[key]
+
+
+_compiled: dict = {}
+
+
+def _features_in_graph(settings: FeatureSettings):
+    """Build the function that replaces a batch's waveforms by their features."""
+    spec = settings.spec
+    spent = _seconds_in_graph()
+
+    def features(batch: TensorBatch) -> TensorBatch:
+        began = tf.timestamp()
+        with tf.control_dependencies([began]):
+            found = compute(batch)
+        with tf.control_dependencies(list(found.values())):
+            counted = spent.assign_add(tf.timestamp() - began)
+        with tf.control_dependencies([counted]):
+            return {name: tf.identity(tensor) for name, tensor in found.items()}
+
+    def compute(batch: TensorBatch) -> TensorBatch:
+        batch = dict(batch)
+        samples, lengths = tf.identity(batch.pop("samples")), batch.pop("sample_lengths")
+        frames = tf.shape(samples)[1] // spec.hop_length - 1
+        mel, energy, counts = mel_and_energy_tf(samples, spec, lengths)
+        batch["mel"] = tf.cast(mel[:, :frames], settings.dtype)
+        batch["energy"] = energy[:, :frames]
+        batch["mel_lengths"] = counts
+        if settings.with_pitch:
+            f0 = pitch_tf(samples, lengths, spec, settings.pitch_fmin, settings.pitch_fmax)
+            batch["pitch"] = f0[:, :frames]
+        return batch
+
+    return features
+
+
+@cached_once
+def _seconds_in_graph() -> tf.Variable:
+    """What graphs that compute features count their time in."""
+    with tf.device("/CPU:0"):
+        spent = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+    stages.add_source(FEATURES, lambda: float(spent.numpy()))
+    return spent

@@ -1,0 +1,77 @@
+"""A corpus looked at before anything is computed: what training would drop, and why."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from myxtts.audio.io import MIN_SAMPLES, TOO_SHORT, AudioInfo, examine_audio
+from myxtts.config.config import DataConfig
+from myxtts.data.batches.modes import TEXT_TOO_LONG, TOO_FAST, TOO_LONG
+from myxtts.data.corpus.corpus import Corpus, CorpusError, Rejection, inspect_recordings
+from myxtts.data.features.features import FeatureSettings, frames_of_header
+from myxtts.data.features.prepare import NO_TOKENS, encode_all
+from myxtts.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The corpus as training would see it, the seconds of its utterances, and its sample rates."""
+
+    corpus: Corpus
+    seconds: tuple[float, ...]
+    sample_rates: Counter[int]
+
+    def check(self, max_rejected: float) -> None:
+        """Refuse a corpus of which nothing or too little is left."""
+        dropped, kept = len(self.corpus.rejections), len(self.corpus.utterances)
+        if not kept or dropped > max_rejected * (dropped + kept):
+            raise CorpusError(
+                f"{self.corpus.root}: {dropped:,} of {dropped + kept:,} utterances would be "
+                f"dropped; at most {max_rejected:.0%} may be. Mend the recordings or the metadata, "
+                "or raise the limits (--max-mel-frames, --max-text-length, max_rejected)"
+            )
+
+
+def examine(
+    corpus: Corpus,
+    data: DataConfig,
+    tokenizer: Tokenizer,
+    progress: Callable[[int, int], None] | None = None,
+) -> Examination:
+    """Read the headers of all recordings, and apply every limit of the settings.
+
+    Recordings in float are decoded as well, since their samples could be no audio at all.
+    """
+    utterances = corpus.utterances
+    infos, rejections = inspect_recordings(
+        utterances, data.num_workers, progress, read=examine_audio
+    )
+    tokens = [len(ids) for ids in encode_all(utterances, tokenizer)]
+    settings = FeatureSettings.from_config(data)
+    for utterance, info, count in zip(utterances, infos, tokens, strict=True):
+        fault = info and next(_faults(info, len(utterance.text), count, data, settings), None)
+        if fault:
+            rejections.append(Rejection(utterance.id, *fault, info.seconds))
+    lengths = {u.id: info.seconds for u, info in zip(utterances, infos, strict=True) if info}
+    rates = Counter(info.sample_rate for info in infos if info)
+    left = corpus.without(rejections)
+    return Examination(left, tuple(lengths[u.id] for u in left.utterances), rates)
+
+
+def _faults(
+    info: AudioInfo, characters: int, tokens: int, data: DataConfig, settings: FeatureSettings
+) -> Iterator[tuple[str, str]]:
+    """Yield reason and detail of each limit that an utterance breaks."""
+    frames = frames_of_header(info, settings)
+    least = max(data.min_seconds, MIN_SAMPLES / data.sample_rate)
+    if info.seconds < least:
+        yield TOO_SHORT, f"{info.seconds:.3f} s, at least {least:.3f} s"
+    if frames > data.max_mel_frames:
+        yield TOO_LONG, f"{frames:,} frames, at most {data.max_mel_frames:,} (--max-mel-frames)"
+    if characters > data.max_text_length:
+        most = data.max_text_length
+        yield TEXT_TOO_LONG, f"{characters:,} characters, at most {most:,} (--max-text-length)"
+    if tokens == 0:
+        yield NO_TOKENS, "its text holds nothing that can be spoken"
+    if tokens > frames:
+        yield TOO_FAST, f"{tokens:,} tokens in {frames:,} frames"

@@ -1,0 +1,385 @@
+"""The three modes: how a part of a corpus becomes a split that can be read."""
+
+import logging
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.audio.io import TOO_SHORT, AudioError
+from myxtts.audio.threads import single_threaded_blas
+from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.data.batches import auto_mode
+from myxtts.data.batches.split import Split, open_stores
+from myxtts.data.corpus.corpus import Corpus, CorpusError, Rejection, Utterance, inspect_recordings
+from myxtts.data.corpus.utterance import TEXT_TOO_LONG
+from myxtts.data.features.features import FeatureSettings, compute_features, frames_of_header
+from myxtts.data.features.prepare import (
+    NO_TOKENS,
+    SPARE_BYTES,
+    CacheLocation,
+    Progress,
+    encode_all,
+    estimate_bytes,
+    keys_of,
+    locate_cache,
+    missing_features,
+    missing_tokens,
+    nearest_folder,
+    prepare,
+    rejections_of,
+)
+from myxtts.data.store.integrity import drop, find_damage, report_damage
+from myxtts.data.store.packed_cache import PackedCache, StoreView, memory_cache
+from myxtts.data.store.store import CacheError
+from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.monitor import PerformanceMonitor
+from myxtts.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+TOO_LONG = "too long"
+TOO_FAST = "fewer frames than tokens"
+# Of a handful of validation utterances a share says nothing: so many may always be left out.
+FEW = 3
+
+
+class PreparationError(CacheError):
+    """The mode precompute could not prepare everything."""
+
+
+class ModeOpener:
+    """Opens the parts of a corpus by the three modes."""
+
+    def __init__(
+        self,
+        config: XTTSConfig,
+        tokenizer: Tokenizer,
+        corpora: Sequence[Corpus],
+        progress: Progress | None,
+        profiler,
+        speakers: Collection[str] | None = None,
+    ):
+        self.config, self.data = config, config.data
+        # One numbering for all parts: a speaker of training is the same one in validation.
+        self.speakers = sorted(corpora[0].speakers if speakers is None else speakers)
+        self.languages = sorted({name for corpus in corpora for name in corpus.languages})
+        self.tokenizer, self.progress, self.profiler = tokenizer, progress, profiler
+        cores = available_cores()
+        self.workers = min(self.data.num_workers, cores)
+        if self.workers < self.data.num_workers:
+            said = "num_workers is %d, but %d cores are available: %d workers are used"
+            logger.info(said, self.data.num_workers, cores, self.workers)
+        self._granted: Counter[Path] = Counter()  # bytes of the budget, by cache
+        self._report_unusable(corpora)
+
+    def number_after(self, speakers: Sequence[str], languages: Sequence[str]) -> None:
+        """Leave the numbers of known names as they are; new ones follow."""
+        self.speakers = [*speakers, *(one for one in self.speakers if one not in speakers)]
+        self.languages = [*languages, *(one for one in self.languages if one not in languages)]
+
+    def open(self, utterances: Sequence[Utterance], root: Path, part: str) -> Split:
+        if not utterances:
+            raise CorpusError(f"{root}: nothing is there for {part}; raise val_fraction")
+        location = locate_cache(root, self.data, self.tokenizer)
+        by_mode = {"precompute": self._precompute, "auto": self._auto, "runtime": self._runtime}
+        with self.profiler.profile_operation("open_cache"):
+            split = by_mode[self.data.preprocessing_mode](list(utterances), location)
+        split.cache = split.cache.numbered(self.speakers, self.languages)
+        split = self._within_limits(split)
+        if split.decision or split.opened:
+            logger.info("%s: %s", part, split.decision or split.opened)
+        self._tell_profiler(split)
+        return split
+
+    def _report_unusable(self, corpora: Sequence[Corpus]) -> None:
+        """Name what the metadata list in vain; the mode precompute takes no excuse."""
+        rejections = [rejection for corpus in corpora for rejection in corpus.rejections]
+        if not rejections:
+            return
+        total = len(rejections) + sum(len(corpus.utterances) for corpus in corpora)
+        if self.data.preprocessing_mode == "precompute":
+            raise PreparationError(describe_rejections(rejections, total))
+        logger.warning("%s", describe_rejections(rejections, total, verb="left out"))
+
+    def _precompute(self, utterances: list[Utterance], location: CacheLocation) -> Split:
+        """Everything before the first step, or nothing."""
+        self._mend(location, utterances)
+        self._check_rebuilding(utterances, location)
+        with self.profiler.profile_operation("prepare"):
+            report = prepare(
+                utterances,
+                location,
+                workers=self.workers,
+                verify=self.data.cache_verification,
+                progress=self.progress,
+            )
+        if report.rejections:
+            raise PreparationError(describe_rejections(report.rejections, len(utterances)))
+        cache = open_stores(location, self.data, keys_of(utterances))
+        cache = replace(cache, recordings=utterances)
+        split = Split(utterances, cache, location, cache.mel_lengths, "precompute")
+        rebuilt = report.rebuilt.total()
+        damaged = f" ({rebuilt:,} of them were damaged)" if rebuilt else ""
+        split.opened = (
+            f"precompute: features and tokens of all {len(utterances):,} utterances are stored in "
+            f"{location.folder}: {report.made:,} rows made{damaged}, {report.reused:,} reused"
+        )
+        return split
+
+    def _auto(self, utterances: list[Utterance], location: CacheLocation) -> Split:
+        """What is stored is read; the rest is computed while training, and stored where it fits."""
+        try:
+            self._mend(location, None)
+            self._prepare_tokens(utterances, location)
+            if missing_tokens(utterances, StoreView(location.tokens)).any():
+                return self._in_memory(utterances, location, "auto_rebuild_token_cache is off")
+            return self._stored(utterances, location)
+        except (CacheError, OSError) as error:
+            logger.warning("auto goes on without the cache: %s", error)
+            return self._in_memory(utterances, location, "the cache cannot be used")
+
+    def _stored(self, utterances: list[Utterance], location: CacheLocation) -> Split:
+        view, tokens = StoreView(location.features), StoreView(location.tokens)
+        sayable = tokens.lengths[tokens.find(keys_of(utterances))] > 0
+        utterances, silent = _part(utterances, sayable)
+        missing = missing_features(utterances, view)
+        tried = [u for u, gone in zip(utterances, missing.tolist(), strict=True) if not gone]
+        bad = {rejection.id for rejection in rejections_of(tried, view)}
+        cache = open_stores(location, self.data, keys_of(utterances)).without_features(missing)
+        lengths, rejections = self._plan_lengths(utterances, location.settings, cache)
+        split = Split(utterances, cache, location, lengths, "auto", known_bad=bad)
+        writable = os.access(location.features.folder, os.W_OK)
+        obstacle = "" if writable else "the cache cannot be written"
+        return self._decide(split.keep(lengths > 0, [*silent, *rejections]), obstacle)
+
+    def _in_memory(
+        self, utterances: list[Utterance], location: CacheLocation, obstacle: str
+    ) -> Split:
+        """Nothing is read from the disk but recordings, and nothing is written."""
+        split = self._runtime(utterances, location)
+        split.mode = "auto"
+        return self._decide(split, obstacle)
+
+    def _runtime(self, utterances: list[Utterance], location: CacheLocation) -> Split:
+        """Tokens in memory, lengths from headers, features from the graph; nothing is written."""
+        encoded = encode_all(utterances, self.tokenizer)
+        utterances, silent = _part(utterances, np.array([len(ids) > 0 for ids in encoded], bool))
+        encoded = [ids for ids in encoded if len(ids)]
+        cache = memory_cache(utterances, encoded, location.settings.columns)
+        lengths, rejections = self._plan_lengths(utterances, location.settings, cache)
+        cache = replace(cache, mel_lengths=lengths)
+        split = Split(utterances, cache, location, lengths, "runtime")
+        return split.keep(lengths > 0, [*silent, *rejections])
+
+    def _prepare_tokens(self, utterances: list[Utterance], location: CacheLocation) -> None:
+        """Store the tokens that are missing, which cost little, where that is allowed."""
+        missing = missing_tokens(utterances, StoreView(location.tokens)).any()
+        if self.data.auto_rebuild_token_cache and (missing or not _exists(location)):
+            verify = self.data.cache_verification
+            prepare(utterances, location, workers=self.workers, features=False, verify=verify)
+
+    def _mend(self, location: CacheLocation, utterances: list[Utterance] | None) -> None:
+        """Find damage before anything is read; drop it where it may be made again."""
+        if not self.data.cache_verification:
+            return
+        rules = (
+            (location.features, self.data.auto_rebuild_mel_cache),
+            (location.tokens, self.data.auto_rebuild_token_cache),
+        )
+        for store, may_rebuild in rules:
+            damaged = find_damage(store)
+            report_damage(store, damaged)
+            for _ in damaged:
+                self.profiler.record_cache_error()
+            if damaged and not may_rebuild and utterances is not None:
+                raise PreparationError(
+                    f"{store.folder}: {damaged[0]}; run `myxtts cache fix` or "
+                    "verify_and_fix_cache(fix=True), or allow the automatic rebuild"
+                )
+            drop(store, damaged)
+
+    def _check_rebuilding(self, utterances: list[Utterance], location: CacheLocation) -> None:
+        """Fail where something is missing that must not be made."""
+        checks = (
+            (self.data.auto_rebuild_mel_cache, location.features, missing_features, "mel"),
+            (self.data.auto_rebuild_token_cache, location.tokens, missing_tokens, "token"),
+        )
+        for may_rebuild, store, find_missing, name in checks:
+            if may_rebuild:
+                continue
+            missing = find_missing(utterances, StoreView(store)) if store.folder.exists() else [1]
+            if np.any(missing):
+                raise PreparationError(
+                    f"{store.folder} lacks {int(np.sum(missing))} utterances and "
+                    f"auto_rebuild_{name}_cache is off: run `myxtts prepare`, or set it"
+                )
+
+    def _plan_lengths(
+        self, utterances: list[Utterance], settings: FeatureSettings, cache: PackedCache
+    ) -> tuple[np.ndarray, list[Rejection]]:
+        """Frames of every utterance as the plan shall see them, the same in every run.
+
+        Where trimming makes the header a mere upper bound, the plan follows the header all along,
+        so that it does not change while the cache fills.
+        """
+        lengths = cache.mel_lengths.astype(np.int32).copy()
+        unknown = ~cache.is_cached if settings.keeps_length else np.ones(len(cache), bool)
+        chosen = np.flatnonzero(unknown).tolist()
+        infos, rejections = inspect_recordings([utterances[i] for i in chosen])
+        for i, info in zip(chosen, infos, strict=True):
+            lengths[i] = frames_of_header(info, settings, utterances[i].pace) if info else 0
+            if info and lengths[i] == 0:
+                detail = f"{info.frames} samples are less than a frame"
+                rejections.append(Rejection(utterances[i].id, TOO_SHORT, detail, info.seconds))
+        return lengths, rejections
+
+    def _decide(self, split: Split, obstacle: str) -> Split:
+        """Measure, choose, and say so in one line."""
+        missing = [split.utterances[i] for i in np.flatnonzero(~split.cache.is_cached)]
+        missing = [u for u in missing if u.id not in split.known_bad]
+        if not self.data.auto_rebuild_mel_cache:
+            obstacle = obstacle or "auto_rebuild_mel_cache is off"
+        hop = split.location.settings.spec.hop_length / split.location.settings.spec.sample_rate
+        todo = np.array([u.id not in split.known_bad for u in split.utterances], bool)
+        todo &= ~split.cache.is_cached
+        needed = estimate_bytes(missing, split.location.settings)
+        free = shutil.disk_usage(nearest_folder(split.location.folder)).free
+        budget = None
+        if self.data.cache_budget_gb and not obstacle:
+            stored = _stored_bytes(split.location) + self._granted[split.location.folder]
+            budget = max(0, int(self.data.cache_budget_gb * 1e9) - stored)
+        split.decision = auto_mode.decide(
+            auto_mode.Circumstances(
+                hours=float(split.plan_lengths.sum()) * hop / 3600,
+                missing_hours=float(split.plan_lengths[todo].sum()) * hop / 3600,
+                speed=_measure_speed(missing, split.location.settings, self.workers),
+                missing_bytes=needed,
+                free_bytes=max(0, free - SPARE_BYTES),
+                budget_bytes=budget,
+                epochs=self.config.training.epochs,
+                missing=len(missing),
+                shard_bytes=sum(column.unit for column in split.location.settings.columns),
+                obstacle=obstacle,
+            )
+        )
+        if budget is not None:
+            wanted = min(
+                split.decision.allowed_bytes, estimate_bytes(missing, split.location.settings)
+            )
+            self._granted[split.location.folder] += wanted
+        return split
+
+    def _within_limits(self, split: Split) -> Split:
+        """Leave out what is too long to train on, and count all that is left out."""
+        total = len(split) + len(split.rejections)
+        texts = np.array([len(u.text) for u in split.utterances])
+        reasons = (
+            (split.plan_lengths > self.data.max_mel_frames, TOO_LONG),
+            (texts > self.data.max_text_length, TEXT_TOO_LONG),
+            (split.cache.text_lengths > split.plan_lengths, TOO_FAST),
+        )
+        keep = np.ones(len(split), bool)
+        hop = split.location.settings.spec.hop_length / split.location.settings.spec.sample_rate
+        rejections = []
+        for bad, reason in reasons:
+            for i in np.flatnonzero(bad & keep).tolist():
+                seconds = float(split.plan_lengths[i]) * hop
+                rejections.append(Rejection(split.utterances[i].id, reason, "", seconds))
+            keep &= ~bad
+        split = split.keep(keep, rejections)
+        said = describe_rejections(split.rejections, total, verb="left out")
+        if split.rejections:
+            logger.warning("%s", said)
+        left_out = len(split.rejections) + int(split.is_bad.sum())
+        is_much = left_out > max(FEW, self.data.max_rejected * total)
+        if is_much or not len(split):
+            unusable = f", {len(split.known_bad)} more are unusable" if split.known_bad else ""
+            raise CorpusError(
+                f"{said}{unusable}; at most {self.data.max_rejected:.0%} may be. Raise "
+                "max_mel_frames or max_text_length, mend the corpus, or raise max_rejected"
+            )
+        return split
+
+    def _tell_profiler(self, split: Split) -> None:
+        if isinstance(self.profiler, PerformanceMonitor):  # a million calls would take a while
+            hits = int(split.cache.is_cached.sum())
+            self.profiler.record_cache_hit(hits)
+            self.profiler.record_cache_miss(len(split) - hits)
+            return
+        for is_cached in split.cache.is_cached.tolist():
+            if is_cached:
+                self.profiler.record_cache_hit()
+            else:
+                self.profiler.record_cache_miss()
+
+
+def tell_left_out(rejections: Sequence[Rejection], split: Split, data: DataConfig) -> None:
+    """Log what is left out of a split; refuse where it is too much, or anything in precompute."""
+    total = len(split)
+    if rejections and split.mode == "precompute":
+        raise PreparationError(describe_rejections(rejections, total))
+    said = describe_rejections(rejections, total, verb="left out")
+    if len(rejections) > max(FEW, data.max_rejected * total) or len(rejections) == total:
+        raise CorpusError(
+            f"{said}; at most {data.max_rejected:.0%} may be. Mend the corpus, or raise "
+            "max_rejected"
+        )
+    if rejections:
+        logger.warning("%s", said)
+
+
+def describe_rejections(
+    rejections: Sequence[Rejection], total: int, verb: str = "could not be prepared"
+) -> str:
+    """Count by reason, with names, and say what to do."""
+    reasons: dict[str, list[Rejection]] = {}
+    for rejection in rejections:
+        reasons.setdefault(rejection.reason, []).append(rejection)
+    parts = []
+    for reason, group in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        names = ", ".join(rejection.id for rejection in group[:5])
+        more = f" and {len(group) - 5} more" if len(group) > 5 else ""
+        detail = f" ({group[0].detail})" if group[0].detail else ""
+        hours = sum(rejection.seconds for rejection in group) / 3600
+        length = f", {hours:.2f} h" if hours else ""
+        parts.append(f"{len(group)} x {reason}{length}: {names}{more}{detail}")
+    return f"{len(rejections)} of {total} utterances {verb}: " + "; ".join(parts)
+
+
+def _part(
+    utterances: Sequence[Utterance], sayable: np.ndarray
+) -> tuple[list[Utterance], list[Rejection]]:
+    """Those with tokens, and the reasons for the others."""
+    pairs = list(zip(utterances, sayable.tolist(), strict=True))
+    silent = [Rejection(u.id, NO_TOKENS, repr(u.text[:80]), 0.0) for u, says in pairs if not says]
+    return [u for u, says in pairs if says], silent
+
+
+def _exists(location: CacheLocation) -> bool:
+    return location.features.folder.exists() and location.tokens.folder.exists()
+
+
+def _stored_bytes(location: CacheLocation) -> int:
+    return sum(sum(shard.sizes.values()) for shard in location.features.shards())
+
+
+def _measure_speed(utterances: list[Utterance], settings: FeatureSettings, workers: int) -> float:
+    """Seconds of audio per second, from a few recordings, times the workers."""
+    seconds, began = 0.0, 0.0
+    # The first one only warms up: tables are made on first use.
+    for number, utterance in enumerate(utterances[:: max(1, len(utterances) // 8)][:9]):
+        if number < 2:
+            seconds, began = 0.0, time.perf_counter()
+        try:
+            with single_threaded_blas():
+                frames = len(compute_features(utterance.audio, settings, utterance.pace)["mel"])
+        except AudioError:
+            continue
+        seconds += frames * settings.spec.hop_length / settings.spec.sample_rate
+    return max(1e-3, workers * seconds / max(1e-9, time.perf_counter() - began))

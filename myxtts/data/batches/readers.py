@@ -1,0 +1,255 @@
+"""Batches as arrays of NumPy, made by background threads: no TensorFlow, no call per frame.
+
+A batch is a dict:
+    tokens        int32   [batch, tokens]        padded with 0
+    text_lengths  int32   [batch]
+    mel           stored  [batch, frames, mels]  padded with 0, in the stored type
+    mel_lengths   int32   [batch]
+    energy        float32 [batch, frames]
+    pitch         float32 [batch, frames]        Hz, 0 where unvoiced
+    speaker       int32   [batch]
+    language      int32   [batch]
+    index         int64   [batch]                positions in the cache, to name the utterances
+    embedding     float32 [batch, dim]           of a frozen encoder of voices, where there is one
+"""
+
+import logging
+import math
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from myxtts.audio.io import AudioError
+from myxtts.data.batches.plan import BatchPlan
+from myxtts.data.store.mmap import aligned_empty
+from myxtts.data.store.packed_cache import NOT_CACHED, ColumnData, PackedCache
+from myxtts.data.store.shard_writer import BLOCK
+from myxtts.monitoring.timers import BATCHING, stage
+
+logger = logging.getLogger(__name__)
+
+Batch = dict[str, np.ndarray]
+Lookup = Callable[[int], dict[str, np.ndarray] | None]
+Item, Result = TypeVar("Item"), TypeVar("Result")
+
+
+def host_batches(cache: PackedCache, plan: BatchPlan) -> Iterator[Batch]:
+    """Copy slices of the columns into fresh padded arrays, batch by batch."""
+    for number in range(len(plan)):
+        yield make_batch(cache, plan[number], int(plan.tokens[number]), int(plan.frames[number]))
+
+
+def filling_batches(
+    cache: PackedCache, plan: BatchPlan, lookup: Lookup, workers: int, ahead: int
+) -> Iterator[Batch]:
+    """The same where some features are not stored: `lookup` computes them, some batches ahead.
+
+    An utterance for which `lookup` has nothing leaves its batch one smaller, down to none.
+    """
+    cached = cache.is_cached
+    jobs = worked_ahead(plan, lookup, lambda i: not cached[i], workers, ahead)
+    for number, found in jobs:
+        positions = plan[number]
+        keep = np.array([found.get(i, True) is not None for i in positions.tolist()], bool)
+        tokens, frames = int(plan.tokens[number]), int(plan.frames[number])
+        yield make_batch(cache, positions[keep], tokens, frames, found)
+
+
+def worked_ahead(
+    plan: BatchPlan,
+    work: Callable[[int], Item],
+    is_wanted: Callable[[int], bool],
+    workers: int,
+    ahead: int,
+) -> Iterator[tuple[int, dict[int, Item]]]:
+    """Do the work of each batch's wanted positions in threads, some batches ahead, in order."""
+    pool = ThreadPoolExecutor(max(1, workers))
+    pending: deque = deque()
+    try:
+        for number in range(len(plan) + ahead):
+            if number < len(plan):
+                wanted = [i for i in plan[number].tolist() if is_wanted(i)]
+                pending.append({i: pool.submit(work, i) for i in wanted})
+            if number >= ahead:
+                jobs = pending.popleft()
+                yield number - ahead, {i: job.result() for i, job in jobs.items()}
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def mapped_ahead(
+    items: Iterable[Item], work: Callable[[Item], Result], workers: int
+) -> Iterator[Result]:
+    """Work on items in threads, one ahead for each of them, and give the results in order."""
+    pool = ThreadPoolExecutor(workers)
+    pending: deque = deque()
+    source = iter(items)
+    try:
+        for item in source:
+            pending.append(pool.submit(work, item))
+            if len(pending) > workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        if hasattr(source, "close"):
+            source.close()
+
+
+def make_batch(
+    cache: PackedCache,
+    positions: np.ndarray,
+    tokens: int,
+    frames: int,
+    computed: dict[int, dict[str, np.ndarray] | None] | None = None,
+) -> Batch:
+    """One padded batch; `computed` holds the features of utterances that are not stored."""
+    with stage(BATCHING):
+        return _make_batch(cache, positions, tokens, frames, computed or {})
+
+
+def _make_batch(
+    cache: PackedCache,
+    positions: np.ndarray,
+    tokens: int,
+    frames: int,
+    computed: dict[int, dict[str, np.ndarray] | None],
+) -> Batch:
+    lengths = cache.mel_lengths[positions].astype(np.int32)
+    for row, position in enumerate(positions.tolist()):
+        if position in computed:
+            lengths[row] = len(computed[position]["mel"])
+    batch = labels(cache, positions, lengths)
+    for name, data in cache.columns.items():
+        width, own = (tokens, batch["text_lengths"]) if name == "tokens" else (frames, lengths)
+        starts = cache.starts[name][positions]
+        stored = np.where(starts == NOT_CACHED, 0, own)
+        batch[name] = _padded_rows(data, starts, stored, width)
+        for row, position in enumerate(positions.tolist() if name != "tokens" else ()):
+            if position in computed:
+                batch[name][row, : own[row]] = computed[position][name]
+    return batch
+
+
+def _padded_rows(
+    data: ColumnData, starts: np.ndarray, lengths: np.ndarray, width: int
+) -> np.ndarray:
+    """Copy utterances out of a column into one array that is padded with zeros."""
+    shape = (len(starts), width) + ((data.column.width,) if data.column.width > 1 else ())
+    out = aligned_empty(shape, data.column.dtype)
+    if data.array is not None and len(data.array):  # nothing is stored yet where it is empty
+        rows = math.gcd(BLOCK, width)
+        blocks = data.blocks(rows)
+        steps = np.arange(width // rows)
+        taken = starts[:, None] // rows + steps
+        taken[steps >= -(-lengths // rows)[:, None]] = len(blocks) - 1
+        # Any mode but "raise" writes straight into `out`.
+        np.take(blocks, taken, axis=0, out=out.reshape(*taken.shape, blocks.shape[1]), mode="clip")
+        return out
+    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        data.copy(start, length, out[row])
+        out[row, length:] = 0
+    return out
+
+
+def tell_once(told: set[str], error: AudioError) -> None:
+    """Log that a recording is left out of its batch, once and not in every epoch."""
+    # Added before it is logged: another thread may come across the same recording.
+    if str(error) not in told:
+        told.add(str(error))
+        logger.warning("left out of its batches: %s", error)
+
+
+def pad_rows(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    """Put rows [length, ...] into one array, with zeros behind their ends."""
+    padded = np.zeros((len(rows), max(map(len, rows)), *rows[0].shape[1:]), dtype)
+    for row, target in zip(rows, padded, strict=True):
+        target[: len(row)] = row
+    return padded
+
+
+def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -> Batch:
+    """The parts of a batch that say one thing of each utterance."""
+    found = {
+        "text_lengths": cache.text_lengths[positions].astype(np.int32),
+        "mel_lengths": mel_lengths,
+        "speaker": cache.speaker[positions],
+        "language": cache.language[positions],
+        "index": positions.astype(np.int64),
+    }
+    if cache.embeddings is not None:
+        found["embedding"] = cache.embeddings[positions]
+    return found
+
+
+def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
+    """Run an iterator in a thread of its own, one item or more ahead; its errors are raised here.
+
+    Taking an item that is ready is what a step waits for: two queues of C, and no lock of Python.
+    The thread lets go of an item last, when two behind it were taken, so that freeing it is its
+    work too, and beside the step.
+    """
+    ready: queue.SimpleQueue = queue.SimpleQueue()
+    slots: queue.SimpleQueue = queue.SimpleQueue()
+    for _ in range(ahead):
+        slots.put(None)
+    stopped = threading.Event()
+    end = object()
+
+    def produce() -> None:
+        source = iter(items)
+        alive: deque = deque()
+        try:
+            for item in source:
+                slots.get()
+                if stopped.is_set():
+                    break
+                ready.put(item)
+                alive.append(item)
+                # Those that wait, the one in use, and the one before it.
+                while len(alive) > ahead - slots.qsize() + 2:
+                    alive.popleft()
+            ready.put(end)
+        except BaseException as error:
+            ready.put(error)
+        finally:
+            if hasattr(source, "close"):
+                source.close()
+
+    thread = threading.Thread(target=produce, name="batches", daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not end:
+            if isinstance(item, BaseException):
+                raise item
+            slots.put(None)
+            yield item
+    finally:
+        stopped.set()
+        slots.put(None)
+        thread.join()
+
+
+def reading_ahead(
+    cache: PackedCache, plan: BatchPlan, batches: int
+) -> Callable[[int], None] | None:
+    """A function that is told the batch just taken, and has the kernel read those to come.
+
+    None where the cache is in memory already: asking costs more than it saves there.
+    """
+    if cache.columns["mel"].resident_fraction() > 0.95 or not cache.is_cached.all():
+        return None
+    for number in range(min(batches, len(plan))):
+        cache.read_ahead(plan[number])
+
+    def advance(taken: int) -> None:
+        if taken + batches < len(plan):
+            cache.read_ahead(plan[taken + batches])
+
+    return advance

@@ -1,0 +1,177 @@
+"""The training or the validation part of a corpus, and the batches that are made of it."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from myxtts.config.config import DataConfig
+from myxtts.data.batches import auto_mode, readers
+from myxtts.data.batches.filling import CacheFiller
+from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch, plan_in_order
+from myxtts.data.corpus.corpus import Rejection, Utterance
+from myxtts.data.features.prepare import CacheLocation, keys_of, missing_features, shard_size
+from myxtts.data.store.packed_cache import PackedCache, StoreView, open_cache
+from myxtts.data.store.store import CacheError
+from myxtts.monitoring.cores import available_cores
+
+logger = logging.getLogger(__name__)
+
+Loaded = TypeVar("Loaded")
+
+
+@dataclass
+class Split:
+    """Utterances, their cache, and how it is read."""
+
+    utterances: list[Utterance]
+    cache: PackedCache
+    location: CacheLocation
+    plan_lengths: np.ndarray
+    mode: str
+    decision: auto_mode.Decision | None = None
+    rejections: list[Rejection] = field(default_factory=list)
+    known_bad: set[str] = field(default_factory=set)
+    opened: str = ""  # what opening it came to, where nothing had to be decided
+
+    def __len__(self) -> int:
+        return len(self.cache)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the features of every utterance that can be used are stored."""
+        return bool((self.cache.is_cached | self.is_bad).all())
+
+    @property
+    def is_bad(self) -> np.ndarray:
+        """Which utterances turned out to be unusable: they stay in the plan, but in no batch."""
+        return np.array([u.id in self.known_bad for u in self.utterances], bool)
+
+    def plan(self, options: BatchOptions, epoch: int = 0, shuffle: bool = True) -> BatchPlan:
+        """Which utterances share a batch: the same in every run from the same seed and epoch."""
+        lengths = (self.cache.text_lengths, self.plan_lengths, options)
+        if shuffle:
+            return plan_epoch(*lengths, epoch, self.cache.speaker)
+        return plan_in_order(*lengths)
+
+    def keep(self, chosen: np.ndarray, rejections: Sequence[Rejection]) -> "Split":
+        """The same with some utterances only, and the reasons for the others."""
+        positions = np.flatnonzero(chosen)
+        utterances = [self.utterances[i] for i in positions.tolist()]
+        return replace(
+            self,
+            utterances=utterances,
+            cache=replace(self.cache.select(positions), recordings=utterances),
+            plan_lengths=self.plan_lengths[positions],
+            rejections=[*self.rejections, *rejections],
+        )
+
+
+def open_stores(location: CacheLocation, data: DataConfig, keys: np.ndarray) -> PackedCache:
+    """The stored features and tokens of some utterances, mapped or read as configured."""
+    return open_cache(
+        location.features,
+        location.tokens,
+        keys,
+        mapped=data.enable_memory_mapping,
+        in_memory=data.memory_cache,
+    )
+
+
+def split_batches(split: Split, plan: BatchPlan, data: DataConfig):
+    """Batches by the reader that fits the mode and what is stored."""
+    from myxtts.data.batches import graph_reader
+
+    options = graph_reader.reader_options(data)
+    if split.mode == "runtime":
+        return graph_reader.runtime_batches(split.cache, plan, split.location.settings, options)
+    if split.is_complete:
+        plan = plan.without(split.is_bad)
+        return _loaded(split, options, partial(graph_reader.cached_batches, split.cache, plan))
+    make = partial(_filling_batches, split, plan, data)
+    return graph_reader.Batches(lambda: graph_reader.hand_over(make, options), plan, "filling")
+
+
+def split_dataset(
+    split: Split, plan: BatchPlan, data: DataConfig, parallel_calls: int | None = None
+):
+    """The same batches as one epoch of a tf.data.Dataset."""
+    from myxtts.data.batches import graph_reader
+
+    options = graph_reader.reader_options(data)
+    if split.mode == "runtime":
+        settings = split.location.settings
+        dataset = graph_reader.runtime_dataset(split.cache, plan, settings, options)
+    elif split.is_complete:
+        plan = plan.without(split.is_bad)
+        load = partial(
+            graph_reader.cached_dataset, split.cache, plan, parallel_calls=parallel_calls
+        )
+        dataset = _loaded(split, options, load)
+    else:
+        make = partial(_filling_batches, split, plan, data)
+        dataset = graph_reader.host_dataset(make, split.cache, options)
+    if split.mode == "precompute":
+        return dataset
+    return dataset.filter(lambda batch: len(batch["index"]) > 0)
+
+
+def _loaded(split: Split, options, load: Callable[..., Loaded]) -> Loaded:
+    """What is stored by the configured reader, or by the other one where native loading fails."""
+    try:
+        return load(options)
+    except (CacheError, OSError, ValueError, RuntimeError) as error:
+        if split.mode == "precompute" or not options.native:
+            raise
+        logger.warning(
+            "native loading of %s failed (%s): using the host reader; "
+            "verify_and_fix_cache(fix=True) or `myxtts cache fix` mends a damaged cache",
+            split.location.features.folder,
+            error,
+        )
+        return load(replace(options, native=False))
+
+
+def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterator[readers.Batch]:
+    """Batches of an incomplete cache; afterwards the split reads what was stored."""
+    decision = split.decision
+    stores = decision.action in (auto_mode.STORE_ALL, auto_mode.STORE_SOME)
+    filler = CacheFiller(
+        split.utterances,
+        split.location.settings,
+        split.location.features if stores else None,
+        decision.allowed_bytes,
+        shard_size(len(split.utterances)),
+        split.known_bad,
+    )
+    lacking = int((~split.cache.is_cached & ~split.is_bad).sum())
+    workers = min(data.num_workers, available_cores())
+    ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
+    try:
+        yield from readers.filling_batches(split.cache, plan, filler, workers, ahead)
+    finally:
+        filler.close()
+        split.known_bad = split.known_bad | filler.bad
+        if filler.stored:
+            logger.info("stored the features of %d of %d utterances", filler.stored, lacking)
+            split.decision = replace(decision, allowed_bytes=filler.allowed_bytes)
+            split.cache = with_stored_features(split, data)
+
+
+def with_stored_features(split: Split, data: DataConfig) -> PackedCache:
+    """The split's cache opened anew, with what has been stored since."""
+    fresh = open_stores(split.location, data, keys_of(split.utterances))
+    fresh = fresh.numbered(split.cache.speakers, split.cache.languages)
+    # A recording that has changed since may still have its old features there.
+    stale = missing_features(split.utterances, StoreView(split.location.features))
+    fresh = fresh.without_features(stale)
+    lengths = np.where(fresh.is_cached, fresh.mel_lengths, split.plan_lengths).astype(np.int32)
+    return replace(
+        fresh,
+        mel_lengths=lengths,
+        recordings=split.cache.recordings,
+        embeddings=split.cache.embeddings,
+    )

@@ -1,0 +1,199 @@
+"""A corpus opened for training, as one configuration says, with its batches epoch by epoch."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.data.batches.modes import ModeOpener, tell_left_out
+from myxtts.data.batches.plan import BatchOptions
+from myxtts.data.batches.profiler import usable_profiler
+from myxtts.data.batches.readers import in_background
+from myxtts.data.batches.split import Split, split_batches
+from myxtts.data.corpus.corpus import Corpus, CorpusError, read_corpus
+from myxtts.data.corpus.language_check import check_languages
+from myxtts.data.corpus.utterance import with_other_paces
+from myxtts.data.features.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
+from myxtts.data.features.prepare import Progress
+from myxtts.data.store.store import CacheError
+from myxtts.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+
+READERS = {
+    "native": "batches are gathered in the graph from the cache",
+    "host": "a thread copies batches from the cache",
+    "filling": "features that are not stored are computed while the epoch runs",
+    "runtime": "features are computed from the recordings in every epoch",
+}
+
+
+@dataclass(frozen=True)
+class KnownTables:
+    """What an earlier model was trained with: new names are numbered after its own."""
+
+    tokenizer: Tokenizer
+    speakers: tuple[str, ...]
+    languages: tuple[str, ...]
+
+
+class TrainingData:
+    """Opens a corpus as the configuration says, and makes its batches epoch by epoch."""
+
+    def __init__(
+        self,
+        config: XTTSConfig,
+        progress: Progress | None = None,
+        encoder: VoiceEncoder | None = None,
+        known: KnownTables | None = None,
+    ):
+        self.config = config
+        # The reader of each part as it was logged last; None where nobody wants to know.
+        self.readers: dict[str, str] | None = {}
+        self.profiler = usable_profiler(config.data.profiler)
+        corpus, held_out = read_corpora(config.data)
+        self.corpus = corpus
+        corpora = [corpus, held_out] if held_out else [corpus]
+        train = with_other_paces(corpus.train, config.data.voice_augmentation)
+        self.tokenizer = (
+            known.tokenizer.with_languages(languages_of(corpora))
+            if known
+            else build_tokenizer(corpora, config.data.text_units)
+        )
+        check_languages(corpora, self.tokenizer)
+        # Who is heard in validation alone has no number, for nothing is learnt of them.
+        speakers = {one.speaker for one in train}
+        opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler, speakers)
+        if known:
+            opener.number_after(known.speakers, known.languages)
+        self.train = opener.open(train, corpus.root, "training")
+        validation = held_out or corpus
+        utterances = held_out.utterances if held_out else corpus.val
+        self.val = opener.open(utterances, validation.root, "validation") if utterances else None
+        if encoder:
+            self.train = described(self.train, encoder, config.data, progress)
+            self.val = self.val and described(self.val, encoder, config.data, progress)
+
+    def train_batches(self, epoch: int = 0, start: int = 0):
+        """The batches of an epoch, from any of them on."""
+        batches = self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
+        self._tell_reader("training", batches.reader)
+        return batches
+
+    def stream(self, epoch: int = 0, start: int = 0) -> Iterator[tuple[int, int, dict]]:
+        """Endless (epoch, number, batch), from any on: the next epoch opens before it is due."""
+        ahead = self.config.data.prefetch_buffer_size
+        batches = self._epochs(epoch, start)
+        return (
+            in_background(batches, ahead) if self.config.data.optimize_cpu_gpu_overlap else batches
+        )
+
+    def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
+        while True:
+            number = None
+            for number, batch in self.train_batches(epoch, start).numbered():
+                yield epoch, start + number, batch
+            if number is None and start == 0:
+                raise CorpusError(f"{self.corpus.root}: none of its recordings can be used")
+            epoch, start = epoch + 1, 0
+
+    def val_batches(self):
+        """All validation utterances, always in the same batches."""
+        if self.val is None:
+            raise CorpusError("this corpus has no validation part: raise val_fraction")
+        batches = self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
+        self._tell_reader("validation", batches.reader)
+        return batches
+
+    def speaker_batches(self, each: int = 4):
+        """Batches of the first few utterances of each speaker."""
+        speaker = self.train.cache.speaker
+        order = np.argsort(speaker, kind="stable")
+        starts = np.searchsorted(speaker[order], speaker[order])
+        chosen = np.zeros(len(speaker), bool)
+        chosen[order] = np.arange(len(order)) - starts < each
+        return self._batches(self.train.keep(chosen, ()), self.batch_options, 0, 0, shuffle=False)
+
+    def _tell_reader(self, part: str, reader: str) -> None:
+        """Log how batches are made, whenever that changes."""
+        if self.readers is not None and self.readers.get(part) != reader:
+            self.readers[part] = reader
+            logger.info("%s: reader: %s: %s", part, reader, READERS[reader])
+
+    @property
+    def batch_options(self) -> BatchOptions:
+        return batch_options(self.config)
+
+    def _batches(self, split: Split, options: BatchOptions, epoch: int, start: int, shuffle: bool):
+        plan = split.plan(options, epoch, shuffle).skip(start)
+        return split_batches(split, plan, self.config.data)
+
+
+def described(
+    split: Split, encoder: VoiceEncoder, data: DataConfig, progress: Progress | None = None
+) -> Split:
+    """The split with what a frozen encoder says of every voice; who has none is left out."""
+    embeddings, rejections = _embeddings(split, encoder, data, progress)
+    tell_left_out(rejections, split, data)
+    split = replace(split, cache=replace(split.cache, embeddings=embeddings))
+    return split.keep(embeddings.rows >= 0, rejections)
+
+
+def _embeddings(split: Split, encoder: VoiceEncoder, data: DataConfig, progress):
+    if split.mode == "runtime":
+        return compute_embeddings(split.utterances, encoder, progress)
+    try:
+        folder, verify = split.location.folder, data.cache_verification
+        return store_embeddings(split.utterances, folder, encoder, verify=verify, progress=progress)
+    except (CacheError, OSError) as error:
+        if split.mode == "precompute":
+            raise
+        logger.warning("the voices are described in memory: %s", error)
+        return compute_embeddings(split.utterances, encoder, progress)
+
+
+def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
+    """The corpus of a configuration, and the separate one for validation if it names one."""
+    options = {
+        "language": data.language,
+        "speaker_pattern": data.speaker_pattern,
+        "max_rejected": data.max_rejected,
+    }
+    separate = bool(data.val_dataset_path)
+    corpus = read_corpus(
+        data.dataset_path,
+        metadata_train=data.metadata_train_file,
+        metadata_eval=data.metadata_eval_file,
+        wavs_train=data.wavs_train_dir,
+        wavs_eval=data.wavs_eval_dir,
+        val_fraction=0.0 if separate else data.val_fraction,
+        **options,
+    )
+    if not separate:
+        return corpus, None
+    return corpus, read_corpus(data.val_dataset_path, val_fraction=0.0, **options)
+
+
+def build_tokenizer(corpora: Sequence[Corpus], units: str) -> Tokenizer:
+    """One table for all languages of all corpora: training and validation share it."""
+    return Tokenizer.build(languages_of(corpora), units)
+
+
+def languages_of(corpora: Sequence[Corpus]) -> list[str]:
+    return sorted({name for part in corpora for name in part.languages})
+
+
+def batch_options(config: XTTSConfig) -> BatchOptions:
+    data = config.data
+    return BatchOptions(
+        batch_size=data.batch_size,
+        max_frames=data.max_frames_per_batch,
+        pool_batches=5 * data.shuffle_buffer_multiplier,
+        multiple=data.pad_to_multiple,
+        balance_speakers=data.balance_speakers,
+        per_speaker=data.utterances_per_speaker,
+        seed=config.training.seed,
+    )

@@ -1,0 +1,1 @@
+"""Reading a corpus: recordings, metadata in many dialects, and what is dropped."""

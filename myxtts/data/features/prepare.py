@@ -1,0 +1,417 @@
+"""Utterances into features and tokens into the cache: in parallel, resumable, and reported."""
+
+import contextlib
+import logging
+import os
+import shutil
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from myxtts.audio.io import AudioError, read_info
+from myxtts.config.config import DataConfig
+from myxtts.data.corpus.corpus import Rejection, Utterance
+from myxtts.data.features.features import FeatureSettings, compute_features
+from myxtts.data.store.disk import unwritable_message
+from myxtts.data.store.integrity import count_rebuilt, drop_damage
+from myxtts.data.store.packed_cache import StoreView
+from myxtts.data.store.store import (
+    CacheError,
+    Column,
+    Row,
+    Store,
+    fingerprint,
+    hash64,
+)
+from myxtts.data.store.workers import Workers
+from myxtts.files import open_regular
+from myxtts.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+TOKEN_COLUMNS = (Column("tokens", "int32"),)
+NO_TOKENS = "nothing to say"
+# Free space that a preflight leaves to others.
+SPARE_BYTES = 64 * 2**20
+LARGEST_SHARD = 2048
+_CONTENT_BLOCK = 1 << 22
+
+Progress = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class CacheLocation:
+    """The two stores of a corpus for given settings."""
+
+    folder: Path
+    features: Store
+    tokens: Store
+    settings: FeatureSettings
+    tokenizer: Tokenizer
+
+
+@dataclass
+class PrepareReport:
+    """What `prepare` made, found, and could not make; what was rebuilt, by the kind of store."""
+
+    made: int = 0
+    reused: int = 0
+    rebuilt: Counter[str] = field(default_factory=Counter)  # of those made: what was damaged
+    audio_seconds: float = 0.0
+    rejections: list[Rejection] = field(default_factory=list)
+
+
+def locate_cache(root: Path, config: DataConfig, tokenizer: Tokenizer) -> CacheLocation:
+    """Where the features and tokens of a corpus belong, by the fingerprints of their settings."""
+    settings = FeatureSettings.from_config(config)
+    folder = cache_folder(root, config.cache_dir)
+    audio = {"kind": "features", **settings.as_dict()}
+    text = {"kind": "tokens", "tokenizer": tokenizer.fingerprint()}
+    if tokenizer.language_versions:
+        text["languages"] = tokenizer.language_versions
+    table = {"tokenizer.json": tokenizer.to_json()}
+    return CacheLocation(
+        folder,
+        Store(folder / f"features-{fingerprint(settings.columns, audio)}", settings.columns, audio),
+        Store(folder / f"tokens-{fingerprint(TOKEN_COLUMNS, text)}", TOKEN_COLUMNS, text, table),
+        settings,
+        tokenizer,
+    )
+
+
+def cache_folder(root: Path, cache_dir: str = "") -> Path:
+    """Beside the recordings, or in a folder of the corpus's own below `cache_dir`."""
+    root = Path(root).resolve()
+    if not cache_dir:
+        return root / "cached_features"
+    return Path(cache_dir).expanduser() / f"{root.name}-{hash64(str(root)):016x}"
+
+
+def prepare(
+    utterances: Sequence[Utterance],
+    location: CacheLocation,
+    *,
+    workers: int = 0,
+    features: bool = True,
+    tokens: bool = True,
+    overwrite: bool = False,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> PrepareReport:
+    """Fill the cache with what it lacks of these utterances; shards that are there stay.
+
+    With `verify`, what differs from its checksums is dropped first and made again. Interrupting it
+    anywhere leaves whole shards, and the next call makes the rest.
+    """
+    report = PrepareReport()
+    _create(location)
+    with Workers(workers) as pool:
+        if tokens:
+            fill(_TokenWork(location), utterances, pool, report, overwrite, verify)
+        if features:
+            work = _FeatureWork(location)
+            fill(work, utterances, pool, report, overwrite, verify, progress)
+    return report
+
+
+def missing_features(utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+    """Which utterances have no row in the store that fits their recording as it is now."""
+    rows = view.find(keys_of(utterances))
+    missing = rows < 0
+    for i in np.flatnonzero(~missing).tolist():
+        signature = source_signature(utterances[i].audio)
+        if signature != int(view.signatures[rows[i]]):
+            content = content_of(utterances[i].audio)
+            missing[i] = content is None or content != int(view.contents[rows[i]])
+    return missing
+
+
+def missing_tokens(utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+    """Which utterances have no row in the store that fits their text."""
+    rows = view.find(keys_of(utterances))
+    wanted = np.array([text_signature(u) for u in utterances], np.uint64)
+    missing = rows < 0
+    found = ~missing
+    missing[found] = view.signatures[rows[found]] != wanted[found]
+    return missing
+
+
+def rejections_of(utterances: Sequence[Utterance], view: StoreView) -> list[Rejection]:
+    """The utterances that were tried and could not be stored, with the reasons of that time."""
+    rows = view.find(keys_of(utterances))
+    empty = np.flatnonzero((rows >= 0) & (view.lengths[rows] == 0)) if len(view) else []
+    reasons = view.notes("reason") if len(empty) else ()
+    found = []
+    for i in empty:
+        reason, _, detail = reasons[rows[i]].partition(": ")
+        found.append(Rejection(utterances[i].id, reason, detail, 0.0))
+    return found
+
+
+def keys_of(utterances: Sequence[Utterance]) -> np.ndarray:
+    """The 64-bit keys under which stores know utterances."""
+    return np.array([hash64(u.id) for u in utterances], np.uint64)
+
+
+def source_signature(path: Path) -> int:
+    """Changes whenever a recording is written; costs one stat."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return 0
+    return hash64(f"{stat.st_size}:{stat.st_mtime_ns}")
+
+
+def text_signature(utterance: Utterance) -> int:
+    return hash64(f"{utterance.language}\n{utterance.speaker}\n{utterance.text}")
+
+
+def estimate_bytes(utterances: Sequence[Utterance], settings: FeatureSettings) -> int:
+    """What the features will take on disk, from the headers of a sample of the recordings."""
+    if not utterances:
+        return 0
+    step = max(1, len(utterances) // 200)
+    seconds, size = 0.0, 0
+    for utterance in utterances[::step]:
+        try:
+            seconds += read_info(utterance.audio).seconds / utterance.pace
+            size += utterance.audio.stat().st_size
+        except (AudioError, OSError):
+            continue
+    if size == 0:
+        return 0
+    total = sum(_size_of(utterance.audio) for utterance in utterances)
+    frames = total * seconds / size * settings.spec.sample_rate / settings.spec.hop_length
+    shards = -(-len(utterances) // shard_size(len(utterances)))
+    padding = shards * sum(column.unit for column in settings.columns)
+    return padding + int(frames * sum(column.row_bytes for column in settings.columns))
+
+
+def check_space(folder: Path, needed: int) -> None:
+    """Refuse before anything is written where the disk cannot hold it."""
+    free = shutil.disk_usage(nearest_folder(folder)).free
+    if needed + SPARE_BYTES > free:
+        raise CacheError(
+            f"the cache will take about {needed / 1e6:,.1f} MB in {folder}, where "
+            f"{SPARE_BYTES / 1e6:,.1f} MB shall stay free, but only {free / 1e6:,.1f} MB are free: "
+            "free some space, move it with --cache-dir, or use --preprocessing-mode runtime, which "
+            "stores nothing"
+        )
+
+
+def shard_size(utterances: int) -> int:
+    """Utterances per shard: about 64 shards for a corpus, between 64 and 2,048 in each."""
+    return int(np.clip(2 ** int(np.ceil(np.log2(max(utterances, 1) / 64))), 64, LARGEST_SHARD))
+
+
+class Work(Protocol):
+    """What a store is filled with: which utterances it lacks, and how they become rows."""
+
+    store: Store
+    largest_shard: int
+
+    def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray: ...
+
+    def check_space(self, utterances: Sequence[Utterance]) -> None: ...
+
+    def signature(self, utterance: Utterance) -> int: ...
+
+    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]: ...
+
+
+class _FeatureWork:
+    """Recordings into shards of features."""
+
+    largest_shard = LARGEST_SHARD
+
+    def __init__(self, location: CacheLocation):
+        self.store, self.settings = location.features, location.settings
+
+    def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+        return missing_features(utterances, view)
+
+    def check_space(self, utterances: Sequence[Utterance]) -> None:
+        check_space(self.store.folder, estimate_bytes(utterances, self.settings))
+
+    def signature(self, utterance: Utterance) -> int:
+        return source_signature(utterance.audio)
+
+    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
+        for utterance in utterances:
+            yield feature_row(utterance, self.settings)
+
+
+class _TokenWork:
+    """Texts into shards of tokens."""
+
+    largest_shard = LARGEST_SHARD
+
+    def __init__(self, location: CacheLocation):
+        self.store, self.table = location.tokens, location.tokenizer.to_json()
+
+    def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
+        return missing_tokens(utterances, view)
+
+    def check_space(self, utterances: Sequence[Utterance]) -> None:
+        check_space(self.store.folder, sum(8 * len(u.text) for u in utterances))
+
+    def signature(self, utterance: Utterance) -> int:
+        return text_signature(utterance)
+
+    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
+        encoded = encode_all(utterances, Tokenizer.from_json(self.table))
+        for utterance, ids in zip(utterances, encoded, strict=True):
+            yield token_row(utterance, ids)
+
+
+def feature_row(utterance: Utterance, settings: FeatureSettings) -> Row:
+    """Compute one utterance, or say why it cannot be."""
+    signature = source_signature(utterance.audio)
+    content = content_of(utterance.audio) or 0
+    try:
+        arrays = compute_features(utterance.audio, settings, utterance.pace)
+    except AudioError as error:
+        return Row(utterance.id, signature, content, reason=f"{error.reason}: {error.detail}")
+    return Row(utterance.id, signature, content, arrays)
+
+
+def token_row(utterance: Utterance, ids: np.ndarray) -> Row:
+    """One utterance's tokens with all that its metadata say of it."""
+    signature = text_signature(utterance)
+    notes = {name: getattr(utterance, name) for name in ("text", "speaker", "language")}
+    reason = "" if len(ids) else f"{NO_TOKENS}: {utterance.text[:80]!r}"
+    return Row(utterance.id, signature, signature, {"tokens": ids}, notes, reason)
+
+
+def encode_all(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> list[np.ndarray]:
+    """Tokens of many utterances, language by language, in the order of the utterances."""
+    out: list[np.ndarray] = [np.zeros(0, np.int32)] * len(utterances)
+    for language in sorted({utterance.language for utterance in utterances}):
+        chosen = [i for i, u in enumerate(utterances) if u.language == language]
+        encoded = tokenizer.encode_batch([utterances[i].text for i in chosen], language)
+        for i, ids in zip(chosen, encoded, strict=True):
+            out[i] = ids
+    return out
+
+
+def _create(location: CacheLocation) -> None:
+    try:
+        location.features.create()
+        location.tokens.create()
+    except OSError as error:
+        raise CacheError(unwritable_message(location.folder, error)) from error
+
+
+def fill(
+    work: "Work",
+    utterances: Sequence[Utterance],
+    pool: Workers,
+    report: PrepareReport,
+    overwrite: bool = False,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> None:
+    """Make what a store lacks of the utterances, in shards, and add it up in the report."""
+    store = work.store
+    if verify:
+        drop_damage(store)
+    with store.lock():
+        removed = store.remove_leftovers()
+        if removed:
+            logger.info("%s: removed %d files of an interrupted run", store.folder, len(removed))
+        view = StoreView(store)
+        missing = np.ones(len(utterances), bool) if overwrite else work.missing(utterances, view)
+        todo = [utterances[i] for i in np.flatnonzero(missing).tolist()]
+        if todo:
+            work.check_space(todo)
+        size = min(work.largest_shard, shard_size(len(utterances)))
+        tasks = _tasks(work, todo, view, size)
+        done = 0
+        try:
+            # Closed at once, and with it the workers, where the progress is interrupted.
+            with contextlib.closing(pool.run([task.run for task in tasks])) as finished:
+                for count, seconds in finished:
+                    done += count
+                    report.audio_seconds += seconds
+                    if progress:
+                        progress(done, len(todo), report.audio_seconds)
+        finally:
+            # Workers that were ended at once could not clean up after themselves.
+            store.remove_leftovers()
+        view = StoreView(store) if todo else view
+        report.made += len(todo)
+        report.reused += len(utterances) - len(todo)
+        kind = store.folder.name.partition("-")[0]
+        report.rebuilt[kind] += count_rebuilt(store, _with_shards(todo, view))
+        report.rejections += rejections_of(utterances, view)
+
+
+def _with_shards(made: Sequence[Utterance], view: StoreView) -> Iterator[tuple[str, str]]:
+    """The ids of utterances that were just made, with the names of the shards they lie in."""
+    shards = view.shard[view.find(keys_of(made))].tolist() if made else []
+    for one, shard in zip(made, shards, strict=True):
+        yield one.id, view.shards[shard].name
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One shard to be made, by whichever process."""
+
+    work: Work
+    utterances: tuple[Utterance, ...]
+    generation: int
+
+    def run(self) -> tuple[int, float]:
+        keys = [(u.id, self.work.signature(u)) for u in self.utterances]
+        rows = self.work.rows(self.utterances)
+        index = self.work.store.write_shard(rows, keys, self.generation)
+        settings = getattr(self.work, "settings", None)
+        if settings is None:
+            return len(index), 0.0
+        frames = int(index.lengths.sum())
+        return len(index), frames * settings.spec.hop_length / settings.spec.sample_rate
+
+
+def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[_Task]:
+    """Cut the work into shards in the order of the corpus.
+
+    Every finished shard is full but the last one of the corpus, so what an interrupted run leaves
+    falls into the same shards again.
+    """
+    rows = view.find(keys_of(todo))
+    generations = np.where(rows >= 0, view.generation[rows] + 1 if len(view) else 0, 0)
+    return [
+        _Task(work, tuple(todo[at : at + size]), int(generations[at : at + size].max()))
+        for at in range(0, len(todo), size)
+    ]
+
+
+def content_of(path: Path) -> int | None:
+    """Size and checksum of a recording: the same after a copy, which changes its time."""
+    size = checksum = 0
+    try:
+        with open_regular(path) as file:
+            while block := file.read(_CONTENT_BLOCK):
+                size, checksum = size + len(block), zlib.crc32(block, checksum)
+    except OSError:
+        return None
+    return (size & 0xFFFFFFFF) << 32 | checksum
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def nearest_folder(folder: Path) -> Path:
+    """The folder itself, or the nearest above it that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder

@@ -1,0 +1,142 @@
+"""What a cache holds of a corpus, in numbers and in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.data.corpus.corpus import Utterance
+from myxtts.data.features.prepare import CacheLocation, keys_of, missing_features, missing_tokens
+from myxtts.data.store.packed_cache import StoreView
+from myxtts.data.store.store import CacheError, Store, read_store
+
+# What encoders said of the voices lies in stores whose names begin so, one for each encoder.
+VOICES = "voices-"
+# Waveforms for a vocoder, and mels that a model predicted for it.
+WAVES, PREDICTED = "waves-", "predicted-"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInventory:
+    """One store: what it has of the corpus, and what it takes."""
+
+    folder: Path
+    stored: int
+    missing: int
+    rejected: int
+    shards: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The stores, the hours they hold, and those of other settings beside them."""
+
+    utterances: int
+    features: StoreInventory
+    tokens: StoreInventory
+    hours: float
+    dtype: str
+    others: tuple[str, ...]
+    derived: tuple[tuple[str, str, StoreInventory], ...] = ()  # kind, maker, how much
+    damaged: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"utterances in the corpus  {self.utterances:,}"]
+        lines += [_line("features", self.features), _line("tokens", self.tokens)]
+        for kind, maker, part in self.derived:
+            lines.append(_line(kind, part) + (f" (by {maker})" if maker else ""))
+        lines.append(f"hours stored  {self.hours:.2f} ({self.dtype})")
+        if self.damaged:
+            lines.append(f"damaged: {', '.join(self.damaged)} (`myxtts cache fix` mends them)")
+        if self.others:
+            lines.append(
+                f"of other settings: {', '.join(self.others)} (`myxtts cache gc` removes them)"
+            )
+        return "\n".join(lines)
+
+
+def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> Inventory:
+    """Compare a cache with the corpus as it is now; the stores are not read, only their indexes."""
+    features, view = _count(location.features, utterances, missing_features)
+    tokens, _ = _count(location.tokens, utterances, missing_tokens)
+    derived, damaged = _count_derived(location.folder, utterances)
+    spec = location.settings.spec
+    frames = int(view.lengths[view.latest].sum(dtype=np.int64)) if view else 0
+    return Inventory(
+        utterances=len(utterances),
+        features=features,
+        tokens=tokens,
+        hours=frames * spec.hop_length / spec.sample_rate / 3600,
+        dtype=location.settings.dtype,
+        others=tuple(other_stores(location)),
+        derived=derived,
+        damaged=damaged,
+    )
+
+
+def count_derived(store: Store, utterances: Sequence[Utterance]) -> StoreInventory:
+    """What a store of voices, waveforms or predictions has of the corpus."""
+    return _count(store, utterances, missing_features)[0]
+
+
+def derived_folders(folder: Path) -> list[Path]:
+    """The stores of voices, waveforms and predictions: whatever the settings, all are of use."""
+    found = [path for kind in (VOICES, WAVES, PREDICTED) for path in folder.glob(f"{kind}*")]
+    return sorted(path for path in found if path.is_dir())
+
+
+def other_stores(location: CacheLocation) -> list[str]:
+    """Stores in the same folder that were made with other settings."""
+    current = {location.features.folder.name, location.tokens.folder.name}
+    folders = sorted(location.folder.iterdir()) if location.folder.exists() else []
+    return [
+        folder.name
+        for folder in folders
+        if folder.name.startswith(("features-", "tokens-"))
+        and folder.name not in current
+        and (folder / "store.json").exists()
+    ]
+
+
+def disk_bytes(folder: Path) -> int:
+    """What the files of a folder take on the disk."""
+    return sum(512 * path.lstat().st_blocks for path in folder.rglob("*"))
+
+
+def _line(name: str, part: StoreInventory) -> str:
+    return (
+        f"{name:<9} {part.stored:,} stored, {part.missing:,} missing, "
+        f"{part.rejected:,} could not be made; {part.shards} shards, "
+        f"{part.disk_bytes / 1e6:,.1f} MB in {part.folder}"
+    )
+
+
+def _count_derived(folder: Path, utterances: Sequence[Utterance]):
+    """By kind and maker; one that is damaged is only named, since nothing else depends on it."""
+    derived, damaged = [], []
+    for path in derived_folders(folder):
+        try:
+            store = read_store(path)
+            maker = store.settings.get("encoder") or store.settings.get("voice", "")
+            kind = path.name.partition("-")[0]
+            derived.append((kind, maker, count_derived(store, utterances)))
+        except CacheError:
+            damaged.append(path.name)
+    return tuple(derived), tuple(damaged)
+
+
+def _count(
+    store: Store, utterances: Sequence[Utterance], find_missing
+) -> tuple[StoreInventory, StoreView | None]:
+    if not store.folder.exists():
+        return StoreInventory(store.folder, 0, len(utterances), 0, 0, 0), None
+    view = StoreView(store)
+    missing = find_missing(utterances, view)
+    rows = view.find(keys_of(utterances))
+    rejected = np.zeros(len(utterances), bool)
+    rejected[~missing] = view.lengths[rows[~missing]] == 0
+    stored = len(utterances) - int(missing.sum()) - int(rejected.sum())
+    counts = (stored, int(missing.sum()), int(rejected.sum()), len(view.shards))
+    return StoreInventory(store.folder, *counts, disk_bytes(store.folder)), view

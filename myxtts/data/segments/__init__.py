@@ -1,0 +1,1 @@
+"""Batches of short segments for a vocoder."""

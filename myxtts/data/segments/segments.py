@@ -1,0 +1,176 @@
+"""Pieces of recordings for a vocoder: mels with the waveforms that they were computed from.
+
+A batch is a dict:
+    mel          stored  [batch, frames, mels]   the floor behind a recording's end
+    pitch        float32 [batch, frames]         Hz, 0 where unvoiced
+    waveform     int16   [batch, frames * hop]   sample for sample under the mel's frames
+    first_frame  int32   []                      changes from batch to batch, as the noise shall
+    index        int64   [batch]                 positions, to name the utterances
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from myxtts.audio.io import AudioError
+from myxtts.data.batches.readers import Batch, tell_once, worked_ahead
+from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.features.features import FeatureSettings, check_finite, features_of, load_samples
+from myxtts.data.features.waves import as_hops
+from myxtts.data.store.packed_cache import ColumnData
+from myxtts.errors import UserError
+
+COLUMNS = ("mel", "pitch", "wave")
+
+
+@dataclass(frozen=True, slots=True)
+class PiecePlan:
+    """Which pieces share a batch: utterances and their first frames."""
+
+    order: np.ndarray  # [pieces] positions
+    first: np.ndarray  # [pieces] frames
+    frames: int
+    batch_size: int
+    skipped: int = 0
+
+    def __len__(self) -> int:
+        return -(-len(self.order) // self.batch_size) - self.skipped
+
+    def __getitem__(self, batch: int) -> np.ndarray:
+        return self.order[self._rows(batch)]
+
+    def starts(self, batch: int) -> np.ndarray:
+        return self.first[self._rows(batch)]
+
+    def skip(self, batches: int) -> "PiecePlan":
+        """What is left after some batches."""
+        return replace(self, skipped=self.skipped + batches)
+
+    def _rows(self, batch: int) -> slice:
+        at = (batch + self.skipped) * self.batch_size
+        return slice(at, at + self.batch_size)
+
+
+def plan_pieces(
+    lengths: np.ndarray, frames: int, batch_size: int, seed: int, epoch: int
+) -> PiecePlan:
+    """A random piece of each utterance, in random order, from (seed, epoch) alone.
+
+    What is left over of the last batch waits for another epoch, unless there is no other batch.
+    """
+    draw = np.random.default_rng((seed, epoch, 2))
+    order = draw.permutation(len(lengths))
+    first = (draw.random(len(order)) * (np.maximum(lengths[order] - frames, 0) + 1)).astype(int)
+    whole = len(order) // batch_size * batch_size or len(order)
+    return PiecePlan(order[:whole], first[:whole], frames, batch_size)
+
+
+def plan_middles(lengths: np.ndarray, frames: int, batch_size: int) -> PiecePlan:
+    """The middle of each utterance, in order: always the same, for validation."""
+    first = np.maximum(lengths - frames, 0) // 2
+    return PiecePlan(np.arange(len(lengths)), first, frames, batch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class PieceSource:
+    """What pieces are cut from: columns of all utterances, or recordings read as they are wanted.
+
+    `columns` hold a row for each frame; utterance i is at `starts[name][i]` in them. Without
+    columns, `recordings` are read and their features computed.
+    """
+
+    ids: Sequence[str]
+    lengths: np.ndarray
+    settings: FeatureSettings
+    columns: dict[str, np.ndarray] = field(default_factory=dict)
+    starts: dict[str, np.ndarray] = field(default_factory=dict)
+    recordings: Sequence[Utterance] = ()
+    told: set[str] = field(default_factory=set)  # recordings whose fault is in the log already
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def is_stored(self) -> bool:
+        return bool(self.columns)
+
+    @property
+    def silence(self) -> float:
+        """The log-mel of nothing."""
+        return float(np.log(self.settings.spec.floor))
+
+    def batches(self, plan: PiecePlan, workers: int, ahead: int) -> Iterator[Batch]:
+        """Batches of NumPy arrays; recordings are decoded by threads, some batches ahead.
+
+        A batch of which no recording can be read has nothing but an empty index.
+        """
+        wanted = not self.is_stored
+        jobs = worked_ahead(plan, self._read, lambda position: wanted, workers, ahead)
+        for number, found in jobs:
+            positions, starts = plan[number], plan.starts(number)
+            cut = self._cut_stored if self.is_stored else self._cut_read
+            rows = [
+                cut(found, int(position), int(start), plan.frames)
+                for position, start in zip(positions, starts, strict=True)
+            ]
+            kept = [n for n, row in enumerate(rows) if row is not None]
+            if not kept:  # it keeps its place
+                yield {"index": np.zeros(0, np.int64)}
+                continue
+            batch = {name: np.stack([rows[n][name] for n in kept]) for name in COLUMNS}
+            waveform = batch.pop("wave")
+            yield {
+                **batch,
+                "waveform": waveform.reshape(len(kept), -1),
+                "first_frame": np.asarray(starts[0], np.int32),
+                "index": positions[kept].astype(np.int64),
+            }
+
+    def utterance(self, position: int) -> dict[str, np.ndarray]:
+        """All of one utterance: mel, pitch, wave."""
+        found = {} if self.is_stored else {position: self._read(position)}
+        cut = self._cut_stored if self.is_stored else self._cut_read
+        row = cut(found, position, 0, int(self.lengths[position]))
+        if row is None:
+            raise UserError(f"the recording of {self.ids[position]} cannot be read any more")
+        return row
+
+    def _cut_stored(self, found: dict, position: int, start: int, frames: int):
+        length = int(self.lengths[position])
+        stop = min(start + frames, length)
+        pieces = {}
+        for name, column in self.columns.items():
+            at = int(self.starts[name][position])
+            pieces[name] = self._filled(name, column[at + start : at + stop], frames)
+        return pieces
+
+    def _cut_read(self, found: dict, position: int, start: int, frames: int):
+        arrays = found[position]
+        if arrays is None:
+            return None
+        return {name: self._filled(name, arrays[name][start:][:frames], frames) for name in COLUMNS}
+
+    def _filled(self, name: str, piece: np.ndarray, frames: int) -> np.ndarray:
+        """A piece of exactly so many frames."""
+        if len(piece) == frames:
+            return piece
+        nothing = self.silence if name == "mel" else 0
+        missing = ((0, frames - len(piece)), *((0, 0),) * (piece.ndim - 1))
+        return np.pad(piece, missing, constant_values=nothing)
+
+    def _read(self, position: int) -> dict[str, np.ndarray] | None:
+        one = self.recordings[position]
+        try:
+            samples = load_samples(one.audio, self.settings, one.pace)
+            arrays = features_of(samples, replace(self.settings, with_pitch=True))
+            check_finite(arrays, one.audio)
+        except AudioError as error:
+            tell_once(self.told, error)
+            return None
+        return {**arrays, "wave": as_hops(samples, self.settings)}
+
+
+def stored_columns(columns: dict[str, ColumnData]) -> dict[str, np.ndarray]:
+    """The arrays of a cache's columns that pieces are cut from."""
+    return {name: columns[name].array for name in ("mel", "pitch")}

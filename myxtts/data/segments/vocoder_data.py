@@ -1,0 +1,175 @@
+"""What a vocoder is trained on: pieces of a corpus that was opened for training."""
+
+import logging
+from collections.abc import Iterator
+from functools import partial
+
+from myxtts.config.config import DataConfig
+from myxtts.data.batches.modes import tell_left_out
+from myxtts.data.batches.readers import in_background
+from myxtts.data.batches.split import Split, with_stored_features
+from myxtts.data.batches.training_data import TrainingData
+from myxtts.data.corpus.corpus import CorpusError
+from myxtts.data.features.prepare import Progress, prepare
+from myxtts.data.features.waves import store_waves
+from myxtts.data.segments.predictions import Predictor, with_predictions
+from myxtts.data.segments.segments import (
+    PiecePlan,
+    PieceSource,
+    plan_middles,
+    plan_pieces,
+    stored_columns,
+)
+from myxtts.data.store.store import CacheError
+from myxtts.errors import UserError
+from myxtts.monitoring.cores import available_cores
+
+logger = logging.getLogger(__name__)
+
+
+class VocoderData:
+    """Pieces of the training part, epoch by epoch, and the same ones of the validation part.
+
+    In the modes precompute and auto waveforms are stored beside the mels; in the mode runtime, and
+    in auto where the cache cannot be written, recordings are read as they are wanted.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        frames: int,
+        batch_size: int,
+        progress: Progress | None = None,
+        predictor: Predictor | None = None,
+    ):
+        self.config, self.seed = data.config.data, data.config.training.seed
+        self.frames, self.batch_size = frames, batch_size
+        open_part = partial(open_pieces, data=self.config, progress=progress, predictor=predictor)
+        self.train = open_part(data.train)
+        self.val = open_part(data.val) if data.val is not None else None
+        logger.info("vocoder training: reader: %s", describe_reader(self.train, self.config))
+
+    def plan(self, epoch: int) -> PiecePlan:
+        return plan_pieces(self.train.lengths, self.frames, self.batch_size, self.seed, epoch)
+
+    def train_batches(self, epoch: int = 0, start: int = 0):
+        """The batches of an epoch, from any of them on."""
+        return self._batches(self.train, self.plan(epoch).skip(start))
+
+    def val_batches(self):
+        """The middle of each validation utterance, always in the same batches."""
+        if self.val is None:
+            raise CorpusError("this corpus has no validation part: raise val_fraction")
+        plan = plan_middles(self.val.lengths, self.frames, self.batch_size)
+        return self._batches(self.val, plan)
+
+    def stream(self, epoch: int = 0, start: int = 0) -> Iterator[tuple[int, int, dict]]:
+        """Endless (epoch, number, batch), from any on, some batches ahead of the step."""
+        batches = self._epochs(epoch, start)
+        if not self.config.optimize_cpu_gpu_overlap:
+            return batches
+        return in_background(batches, self.config.prefetch_buffer_size)
+
+    def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
+        while True:
+            number = None
+            for number, batch in self.train_batches(epoch, start).numbered():
+                yield epoch, start + number, batch
+            if number is None and start == 0:
+                raise CorpusError("none of the corpus's recordings can be used any more")
+            epoch, start = epoch + 1, 0
+
+    def _batches(self, source: PieceSource, plan: PiecePlan):
+        from myxtts.data.batches.graph_reader import reader_options
+        from myxtts.data.segments.reader import piece_batches
+
+        return piece_batches(source, plan, reader_options(self.config))
+
+
+def describe_reader(source: PieceSource, data: DataConfig) -> str:
+    """How pieces of a source are read, in a few words."""
+    if not source.is_stored:
+        return "runtime: recordings are read in every epoch"
+    reader = "native" if data.use_tf_native_loading else "host"
+    return f"{reader}: pieces are cut from stored mels and waveforms"
+
+
+def open_pieces(
+    split: Split,
+    data: DataConfig,
+    progress: Progress | None = None,
+    predictor: Predictor | None = None,
+) -> PieceSource:
+    """The waveforms of a split beside its mels, or beside those that a model predicts of it.
+
+    Predicted mels are made once, and need the cache.
+    """
+    if predictor:
+        check_predictable(split.mode)
+    if split.mode == "runtime":
+        return read_pieces(split)
+    try:
+        source = _stored_pieces(split, data, progress)
+        if not predictor:
+            return source
+        return with_predictions(source, split, predictor, data.cache_verification, progress)
+    except (CacheError, OSError) as error:
+        if split.mode == "precompute" or predictor:
+            raise
+        logger.warning("recordings are read while the vocoder trains: %s", error)
+        return read_pieces(split)
+
+
+def check_predictable(mode: str) -> None:
+    """Refuse predicted mels where there is no cache to keep them in."""
+    if mode == "runtime":
+        raise UserError(
+            "predicted mels are stored, and the mode runtime stores nothing: choose "
+            "--preprocessing-mode auto or precompute, or leave --on-predicted-mels out"
+        )
+
+
+def read_pieces(split: Split) -> PieceSource:
+    """Pieces of recordings that are read, and their features computed, as they are wanted."""
+    split = split.keep(~split.is_bad, ())
+    return PieceSource(
+        split.cache.ids,
+        split.plan_lengths,
+        split.location.settings,
+        recordings=split.utterances,
+    )
+
+
+def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) -> PieceSource:
+    settings, folder = split.location.settings, split.location.folder
+    if not settings.with_pitch:
+        raise CacheError("the cache has no pitch: set with_pitch")
+    workers = min(data.num_workers, available_cores())
+    if not split.is_complete:
+        report = prepare(
+            split.utterances,
+            split.location,
+            workers=workers,
+            verify=data.cache_verification,
+            progress=progress,
+        )
+        split.known_bad = split.known_bad | {one.id for one in report.rejections}
+        split.cache = with_stored_features(split, data)
+    array, starts, rejections = store_waves(
+        split.utterances,
+        folder,
+        settings,
+        workers=workers,
+        verify=data.cache_verification,
+        progress=progress,
+    )
+    tell_left_out(rejections, split, data)
+    usable = split.cache.is_cached & (starts >= 0)
+    if not usable.any():
+        raise CorpusError("no recording of the corpus has both features and a waveform stored")
+    cache = split.cache.select(usable)
+    if any(cache.columns[name].array is None for name in ("mel", "pitch")):
+        raise CacheError("enable_memory_mapping and memory_cache are off")
+    columns = {**stored_columns(cache.columns), "wave": array}
+    places = {name: cache.starts[name] for name in ("mel", "pitch")} | {"wave": starts[usable]}
+    return PieceSource(cache.ids, cache.mel_lengths, settings, columns, places)

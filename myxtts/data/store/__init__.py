@@ -1,0 +1,1 @@
+"""The packed store: shards, indexes, checksums, and the arrays of many utterances."""

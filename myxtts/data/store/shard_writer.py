@@ -1,0 +1,159 @@
+"""A shard on its way to the disk: it comes out whole or not at all."""
+
+import contextlib
+import hashlib
+import math
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from myxtts.data.store import mmap
+from myxtts.data.store.disk import write_atomically
+from myxtts.data.store.shard_index import ShardIndex, Strings, encode_index
+from myxtts.disk import naming, sync
+
+# Utterances start on multiples of so many rows and are filled up with zeros, so that a batch is
+# gathered in blocks of rows: a sixteenth of the indices, and larger pieces to copy.
+BLOCK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One array per utterance, [length] where width is 1 and [length, width] otherwise."""
+
+    name: str
+    dtype: str
+    width: int = 1
+
+    @property
+    def row_bytes(self) -> int:
+        return np.dtype(self.dtype).itemsize * self.width
+
+    @property
+    def unit(self) -> int:
+        """Files are padded to this many bytes: whole blocks, and a whole number of pages."""
+        return math.lcm(mmap.ALIGNMENT, BLOCK * self.row_bytes)
+
+    def padded_bytes(self, rows: int) -> int:
+        """The size of a file of so many rows; it ends with at least one block of zeros."""
+        size = (rows + BLOCK) * self.row_bytes
+        return size + -size % self.unit
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one utterance puts into a shard; `reason` says why it has no arrays."""
+
+    id: str
+    signature: int
+    content: int
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+
+class ShardDraft:
+    """A shard being written under temporary names; memory stays bounded by one utterance."""
+
+    def __init__(self, folder: Path, columns: Sequence[Column], name: str, generation: int):
+        self.folder, self.columns, self.name = folder, columns, name
+        self.generation = generation
+        self.rows: list[Row] = []
+        self.lengths: list[int] = []
+        self.checksums: list[list[int]] = []
+        self.files = {}
+
+    def __enter__(self) -> "ShardDraft":
+        try:
+            for column in self.columns:
+                self.files[column.name] = open(self._temporary(column.name), "wb")
+        except OSError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error) -> None:
+        for name, file in self.files.items():
+            with contextlib.suppress(OSError):  # closing flushes, which fails again on a full disk
+                file.close()
+            self._temporary(name).unlink(missing_ok=True)
+
+    def add(self, row: Row) -> None:
+        """Append an utterance's arrays; only its names and numbers stay in memory."""
+        length = 0 if row.reason else len(row.arrays[self.columns[0].name])
+        crcs = [0] * len(self.columns)
+        for number, column in enumerate(self.columns if not row.reason else ()):
+            array = np.ascontiguousarray(row.arrays[column.name], column.dtype)
+            expected = (length,) if column.width == 1 else (length, column.width)
+            if array.shape != expected:
+                raise ValueError(f"{row.id}: {column.name} is {array.shape}, not {expected}")
+            data, filler = memoryview(array).cast("B"), bytes(-length % BLOCK * column.row_bytes)
+            crcs[number] = zlib.crc32(filler, zlib.crc32(data))
+            with naming(self._target(column.name)):
+                self.files[column.name].write(data)
+                self.files[column.name].write(filler)
+        self.rows.append(Row(row.id, row.signature, row.content, {}, row.notes, row.reason))
+        self.lengths.append(length)
+        self.checksums.append(crcs)
+
+    def publish(self) -> ShardIndex:
+        """Pad, sync and rename the columns, then the index: from then on the shard exists."""
+        index = self._index()
+        for column in self.columns:
+            file = self.files[column.name]
+            # Real zeros, not a hole: mapping a hole of a full memory disk kills the process.
+            with naming(self._target(column.name)):
+                file.write(bytes(index.sizes[column.name] - index.rows * column.row_bytes))
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+        for column in self.columns:
+            os.replace(self._temporary(column.name), self._target(column.name))
+        sync(self.folder)  # or a power cut could keep the index and lose the columns
+        write_atomically(self.folder / f"{self.name}.index", encode_index(index))
+        return index
+
+    def _index(self) -> ShardIndex:
+        lengths = np.array(self.lengths, np.int32)
+        starts, total = block_starts(lengths)
+        notes = [{**row.notes, "reason": row.reason} for row in self.rows]
+        return ShardIndex(
+            name=self.name,
+            generation=self.generation,
+            rows=total,
+            sizes={column.name: column.padded_bytes(total) for column in self.columns},
+            ids=Strings.pack([row.id for row in self.rows]),
+            notes={key: Strings.pack([note[key] for note in notes]) for key in sorted(notes[0])},
+            keys=np.array([hash64(row.id) for row in self.rows], np.uint64),
+            signatures=np.array([row.signature for row in self.rows], np.uint64),
+            contents=np.array([row.content for row in self.rows], np.uint64),
+            starts=starts,
+            lengths=lengths,
+            checksums=np.array(self.checksums, np.uint32).reshape(len(lengths), -1),
+        )
+
+    def _target(self, column: str) -> Path:
+        return self.folder / f"{self.name}.{column}"
+
+    def _temporary(self, column: str) -> Path:
+        return self.folder / f"{self.name}.{column}.{os.getpid()}.tmp"
+
+
+def block_starts(lengths: np.ndarray) -> tuple[np.ndarray, int]:
+    """Where utterances of so many rows start, each on a block, and where the last one ends."""
+    ends = np.cumsum(in_blocks(lengths), dtype=np.int64)
+    return np.concatenate([[0], ends])[:-1], int(ends[-1]) if len(ends) else 0
+
+
+def in_blocks(lengths: np.ndarray) -> np.ndarray:
+    """Lengths rounded up to whole blocks, in rows."""
+    return -(-lengths // BLOCK) * BLOCK
+
+
+def hash64(text: str) -> int:
+    """A stable 64-bit hash of a string."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,144 @@
+"""How a voice is to speak: language, speaker or reference, rate, seed; looked up in the voice."""
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from myxtts.audio.io import read_audio
+from myxtts.audio.mel import log_mel
+from myxtts.data.features.features import FeatureSettings, load_samples
+from myxtts.inference.errors import SynthesisError, check_known
+
+if TYPE_CHECKING:
+    from myxtts.checkpoints import Voice
+
+logger = logging.getLogger(__name__)
+
+SLOWEST, FASTEST = 0.25, 4.0
+_SHORT_REFERENCE_SECONDS, _LONG_REFERENCE_SECONDS = 2.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """What a caller chooses; by default the voice's first language and its first speaker.
+
+    One or several reference recordings, which win over `speaker`, are the voice to be cloned.
+    Style weights, one for each style token, replace the style that the voice has by itself.
+    """
+
+    language: str | None = None
+    speaker: str | None = None
+    reference: str | os.PathLike | Sequence[str | os.PathLike] | None = None
+    speaking_rate: float = 1.0
+    style_weights: Sequence[float] | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A manner as the model takes it; `voice` has the numbers that describe who speaks."""
+
+    language: str
+    language_index: int
+    voice: np.ndarray
+    speaking_rate: float
+    seed: int
+
+
+def look_up(manner: Manner, voice: "Voice") -> Delivery:
+    """Find what a manner asks for in a voice, or say what there is instead."""
+    rate = float(manner.speaking_rate)
+    if not SLOWEST <= rate <= FASTEST:
+        raise SynthesisError(
+            f"the speaking rate {rate:g} is not between {SLOWEST:g} (slow) and {FASTEST:g}: "
+            "1 is as fast as the recordings"
+        )
+    language = find_language(manner.language, voice)
+    index = voice.languages.index(language)
+    described = _voice_vector(manner, voice)
+    styled = voice.model.styled(described[None], _style_weights(manner.style_weights, voice))
+    return Delivery(language, index, np.asarray(styled)[0], rate, manner.seed)
+
+
+def find_language(language: str | None, voice: "Voice") -> str:
+    """Return a language that the voice speaks, by default its first."""
+    return check_known(language or voice.languages[0], voice.languages, "language")
+
+
+def _voice_vector(manner: Manner, voice: "Voice") -> np.ndarray:
+    """Return the numbers [dim] of the voice in the references, or of the speaker of that name."""
+    if manner.reference is not None:
+        return _clone(_as_paths(manner.reference), voice)
+    name = check_known(manner.speaker or voice.speakers[0], voice.speakers, "speaker")
+    return np.asarray(voice.voices[voice.speakers.index(name)], np.float32)
+
+
+def _style_weights(weights: Sequence[float] | None, voice: "Voice") -> np.ndarray | None:
+    """Return weights [1, tokens] for a voice that has style tokens."""
+    if weights is None:
+        return None
+    model = voice.config.model
+    if not model.use_gst:
+        raise SynthesisError(
+            "this voice has no style tokens, and so no use for style weights: train one with "
+            "--enable-gst, or leave them out"
+        )
+    if len(weights) != model.gst_num_style_tokens:
+        raise SynthesisError(
+            f"{len(weights)} style weights were given and the voice has "
+            f"{model.gst_num_style_tokens} style tokens: give a number for each"
+        )
+    if not np.isfinite(weights).all():
+        raise SynthesisError(f"style weights must be finite numbers, not {list(weights)}")
+    return np.array([weights], np.float32)
+
+
+def _clone(paths: Sequence[Path], voice: "Voice") -> np.ndarray:
+    """Let the model describe the voice in recordings, treated as those it was trained on."""
+    if voice.model.wants_embeddings:
+        return _clone_by_encoder(paths, voice)
+    settings = FeatureSettings.from_config(voice.config.data)
+    samples = np.concatenate([_read(path, settings) for path in paths])
+    _warn_if_short(len(samples) / settings.spec.sample_rate)
+    most = round(_LONG_REFERENCE_SECONDS * settings.spec.sample_rate)
+    mel = log_mel(samples[:most], settings.spec)
+    vectors = voice.model.encode_voice(mel[None], np.array([len(mel)], np.int32))
+    return np.asarray(vectors)[0]
+
+
+def _clone_by_encoder(paths: Sequence[Path], voice: "Voice") -> np.ndarray:
+    """Let the published encoder in the voice describe recordings, each whole."""
+    encoder = voice.model.published_voice.speaker_encoder
+    rate = encoder.sample_rate
+    samples = np.concatenate([read_audio(_existing(path), rate) for path in paths])
+    _warn_if_short(len(samples) / rate)
+    embedding = encoder.embed(samples[: round(_LONG_REFERENCE_SECONDS * rate)], rate)
+    return np.asarray(voice.model.encode_embedding(embedding[None]))[0]
+
+
+def _read(path: Path, settings: FeatureSettings) -> np.ndarray:
+    return load_samples(_existing(path), settings)
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise SynthesisError(f"there is no reference recording {path}: name a file of speech")
+    return path
+
+
+def _warn_if_short(seconds: float) -> None:
+    if seconds < _SHORT_REFERENCE_SECONDS:
+        logger.warning("a reference of %.1f s says little about a voice: use more", seconds)
+
+
+def _as_paths(reference: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
+    is_one = isinstance(reference, str | os.PathLike)
+    paths = [Path(path) for path in ([reference] if is_one else reference)]
+    if not paths:
+        raise SynthesisError("an empty list of references: name a recording, or leave it out")
+    return paths

@@ -1,0 +1,1 @@
+"""Speaker encoders: recordings into speaker embeddings."""

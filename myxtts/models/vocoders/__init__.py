@@ -1,0 +1,1 @@
+"""Vocoders: mels into waveforms."""

@@ -1,0 +1,169 @@
+"""The updates of a vocoder: alone against spectra, or against discriminators."""
+
+from collections.abc import Sequence
+
+import keras
+import tensorflow as tf
+
+from myxtts.models.vocoders.istft import ISTFTVocoder
+from myxtts.training.losses import weighted_sum
+from myxtts.training.steps import Batch, CompiledStep, Metrics, compile_step
+from myxtts.training.vocoder.losses import (
+    SpectralLoss,
+    adversarial_loss,
+    discriminator_loss,
+    feature_loss,
+    pitch_loss,
+)
+
+# As published for HiFi-GAN (Kong et al., 2020); the pitch is what `istft` needs beside.
+ADVERSARIAL_WEIGHTS = {
+    "mel_loss": 45.0,
+    "adversarial_loss": 1.0,
+    "feature_loss": 2.0,
+    "pitch_loss": 2.0,
+}
+SPECTRAL_WEIGHTS = {"mel_loss": 2.0, "stft_loss": 1.0, "pitch_loss": 2.0}
+# Frames at the ends of a piece that lack the neighbours which overlap them.
+_EDGE_FRAMES = 4
+
+
+def generate(model: keras.Model, batch: Batch, projections: int = 0):
+    """What a vocoder makes of a batch, what was recorded, and the loss of what it heard."""
+    if not isinstance(model, ISTFTVocoder):
+        return model(batch["mel"]), batch["waveform"], {}
+    said = model(
+        batch["mel"],
+        pitch=batch["pitch"],
+        first_frame=batch["first_frame"],
+        projections=projections,
+    )
+    edge = _EDGE_FRAMES * model.hop
+    is_long = tf.shape(batch["mel"])[1] > 4 * _EDGE_FRAMES
+    edge = tf.where(is_long, edge, 0)
+    inside = slice(edge, tf.shape(said["waveform"])[1] - edge)
+    terms = {"pitch_loss": pitch_loss(said["pitch"], batch["pitch"])}
+    return said["waveform"][:, inside], batch["waveform"][:, inside], terms
+
+
+def make_spectral_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    loss: SpectralLoss,
+    signature: dict[str, tf.TensorSpec],
+    *,
+    graph: bool = True,
+    xla: bool = False,
+) -> CompiledStep:
+    """The step (batch, number) -> metrics of a vocoder that learns from spectra alone."""
+    optimizer.build(model.trainable_variables)
+
+    def step(batch: Batch, number: tf.Tensor) -> Metrics:
+        batch = completed(batch)
+        with tf.GradientTape() as tape:
+            generated, recorded, terms = generate(model, batch)
+            terms = {**_spectral_terms(loss, generated, recorded), **terms}
+            total, weighted = _summed(terms, SPECTRAL_WEIGHTS)
+        return _updated(model, optimizer, tape, total, terms, weighted)
+
+    return compile_step(step, signature, graph, xla)
+
+
+def make_adversarial_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    discriminators: Sequence[keras.Model],
+    their_optimizer: keras.optimizers.Optimizer,
+    loss: SpectralLoss,
+    signature: dict[str, tf.TensorSpec],
+    *,
+    graph: bool = True,
+    xla: bool = False,
+) -> CompiledStep:
+    """The step in which first the discriminators and then the vocoder make an update."""
+    theirs = [variable for one in discriminators for variable in one.trainable_variables]
+    optimizer.build(model.trainable_variables)
+    their_optimizer.build(theirs)
+
+    def judge(waveform: tf.Tensor) -> list:
+        return [part for one in discriminators for part in one(waveform, training=True)]
+
+    def doubt(recorded: tf.Tensor, generated: tf.Tensor) -> tf.Tensor:
+        # Both in one batch: the graph is smaller by two passes, and takes less time to trace.
+        count = tf.shape(recorded)[0]
+        scores = [score for score, _ in judge(tf.concat([recorded, generated], axis=0))]
+        return discriminator_loss(
+            [(score[:count], []) for score in scores], [(score[count:], []) for score in scores]
+        )
+
+    def step(batch: Batch, number: tf.Tensor) -> Metrics:
+        batch = completed(batch)
+        with tf.GradientTape() as tape:
+            generated, recorded, terms = generate(model, batch)
+            with tf.GradientTape() as their_tape:
+                doubted = doubt(recorded, tf.stop_gradient(generated))
+            their_gradients = their_tape.gradient(doubted, theirs)
+            with tape.stop_recording():
+                their_optimizer.apply(their_gradients, theirs)
+            of_recorded, of_generated = judge(recorded), judge(generated)
+            terms = {
+                "mel_loss": loss.mel(generated, recorded),
+                "adversarial_loss": adversarial_loss(of_generated),
+                "feature_loss": feature_loss(of_recorded, of_generated),
+                **terms,
+            }
+            total, weighted = _summed(terms, ADVERSARIAL_WEIGHTS)
+        metrics = _updated(model, optimizer, tape, total, terms, weighted)
+        return {**metrics, "discriminator_loss": doubted}
+
+    return compile_step(step, signature, graph, xla)
+
+
+def make_vocoder_evaluation(
+    model: keras.Model,
+    loss: SpectralLoss,
+    signature: dict[str, tf.TensorSpec],
+    *,
+    graph: bool = True,
+    xla: bool = False,
+) -> CompiledStep:
+    """The step that scores pieces of validation recordings: `loss` is the mel error."""
+
+    def step(batch: Batch, number: tf.Tensor) -> Metrics:
+        batch = completed(batch)
+        unaided = {**batch, "pitch": tf.zeros_like(batch["pitch"])}
+        generated, recorded, _ = generate(model, unaided)
+        terms = _spectral_terms(loss, generated, recorded)
+        return {"loss": terms["mel_loss"], **terms}
+
+    return compile_step(step, signature, graph, xla)
+
+
+def completed(batch: Batch) -> Batch:
+    """The batch in the types of the model: waveforms in float32, between -1 and 1."""
+    return {
+        **batch,
+        "mel": tf.cast(batch["mel"], tf.float32),
+        "waveform": tf.cast(batch["waveform"], tf.float32) / 32768.0,
+    }
+
+
+def _spectral_terms(loss: SpectralLoss, generated: tf.Tensor, recorded: tf.Tensor) -> Metrics:
+    return {
+        "mel_loss": loss.mel(generated, recorded),
+        "stft_loss": loss.stft(generated, recorded),
+    }
+
+
+def _summed(terms: Metrics, weights: dict[str, float]):
+    return weighted_sum(terms, {name: weights[name] for name in terms})
+
+
+def _updated(model, optimizer, tape, total, terms, weighted) -> Metrics:
+    variables = model.trainable_variables
+    gradients = tape.gradient(total, variables)
+    norm = tf.linalg.global_norm(gradients)
+    rate = optimizer.learning_rate
+    optimizer.apply(gradients, variables)
+    metrics = {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms}
+    return metrics | {f"weighted/{name}": value for name, value in weighted.items()}

@@ -1,0 +1,445 @@
+"""The second stage: a vocoder trained on pieces of a corpus, in a folder it can go on from."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from myxtts import runtime
+from myxtts.checkpoints import (
+    Voice,
+    abandon_after,
+    as_voice_encoder,
+    restore,
+    saved_states,
+    variables_of,
+    weights_of,
+)
+from myxtts.checkpoints.states import SavedState
+from myxtts.checkpoints.vocoders import load_vocoder, named_vocoder, save_vocoder
+from myxtts.config.config import TrainingConfig, XTTSConfig
+from myxtts.config.io import load_config, save_config
+from myxtts.config.presets import PRESETS
+from myxtts.data.batches.split import Split, split_batches
+from myxtts.data.batches.training_data import KnownTables, TrainingData, batch_options
+from myxtts.data.segments.predictions import Predictor
+from myxtts.data.segments.segments import PieceSource
+from myxtts.data.segments.vocoder_data import VocoderData
+from myxtts.errors import UserError
+from myxtts.models.vocoders.discriminators import MultiPeriodDiscriminator, MultiScaleDiscriminator
+from myxtts.models.vocoders.registry import (
+    ISTFT,
+    build_vocoder,
+    check_frames,
+    in_float32,
+    kind_of,
+    settings_of,
+)
+from myxtts.monitoring.console import show_log_unless_set_up
+from myxtts.monitoring.heartbeat import doing, heartbeat
+from myxtts.training.hooks.performance import PerformanceHook, setup_of
+from myxtts.training.hooks.progress import ProgressHook
+from myxtts.training.hooks.records import HistoryHook, LogHook, NonFiniteHook
+from myxtts.training.hooks.saving import SavingHook
+from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
+from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss
+from myxtts.training.loop import Hook, StepRecord, TrainingLoop
+from myxtts.training.optimizer import WarmUp
+from myxtts.training.references import own_references
+from myxtts.training.resuming import difference, refuse
+from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
+from myxtts.training.sources import batches_per_epoch, endless
+from myxtts.training.steps import complete
+from myxtts.training.vocoder.losses import SpectralLoss
+from myxtts.training.vocoder.steps import (
+    ADVERSARIAL_WEIGHTS,
+    SPECTRAL_WEIGHTS,
+    make_adversarial_step,
+    make_spectral_step,
+    make_vocoder_evaluation,
+)
+
+log = logging.getLogger(__name__)
+
+# As published: 8,192 samples. Without discriminators longer pieces cost little and steady it.
+PIECE_FRAMES = {True: 32, False: 48}
+LEARNING_RATE = {True: 2e-4, False: 2e-3}
+WARM_UP, LAST_SHARE = 100, 0.02  # of the spectral schedule
+DECAY = 0.999  # per epoch, of the adversarial one
+
+
+class VocoderTrainer:
+    """Trains the vocoder of a configuration on a corpus, from nothing or from what it names.
+
+    With `voice` it hears the mels that this voice predicts along the true alignments. `resume` is
+    as `XTTSTrainer` takes it.
+    """
+
+    def __init__(
+        self,
+        config: XTTSConfig,
+        folder: str | Path,
+        resume: bool | Path | str | None = None,
+        voice: Voice | None = None,
+    ):
+        show_log_unless_set_up()
+        self.folder = Path(folder).expanduser()
+        self.resume, self.voice = resume, voice
+        self.config = config = config if resume is False else as_begun(config, self.folder)
+        self.spec = config.data.audio_spec
+        self.runtime = runtime.configure(config)
+        self.model = self._build()
+        self.kind = kind_of(self.model)
+        asked = config.training.vocoder_adversarial
+        self.is_adversarial = self.kind != ISTFT if asked is None else asked
+        self.pieces: VocoderData | None = None
+        setup = setup_of(config, self.runtime)
+        self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
+
+    def prepare_datasets(self, progress=None, data: TrainingData | None = None) -> VocoderData:
+        """Open the corpus, or take one that is open, and store the waveforms that it lacks."""
+        data = data or self._open(progress)
+        predictor = self._predictor() if self.voice else None
+        size = self.config.training.stage2_batch_size
+        self.pieces = VocoderData(data, self.frames, size, progress, predictor)
+        return self.pieces
+
+    def train(self) -> str:
+        """Train to the end, and say why it ended."""
+        if self.pieces is None:
+            self.prepare_datasets()
+        with alone_in(self.folder), doing("building the model"), heartbeat(log.info):
+            return self._train()
+
+    @property
+    def frames(self) -> int:
+        """Frames of a piece."""
+        seconds = self.config.training.stage2_max_audio_seconds
+        if not seconds:
+            return PIECE_FRAMES[self.is_adversarial]
+        return max(1, int(seconds * self.spec.sample_rate / self.spec.hop_length))
+
+    def _open(self, progress) -> TrainingData:
+        """The corpus; under a voice, as that voice knows it."""
+        if self.voice is None:
+            return TrainingData(self.config, progress)
+        voice = self.voice
+        known = KnownTables(voice.tokenizer, voice.speakers, voice.languages)
+        encoder = None
+        if voice.model.wants_embeddings:
+            encoder = as_voice_encoder(voice.model.published_voice.speaker_encoder)
+        return TrainingData(self.config, progress, encoder, known)
+
+    def _build(self) -> keras.Model:
+        config = self.config
+        model = build_vocoder(config.model, self.spec)
+        if config.training.stage2_from:
+            start = load_vocoder(named_vocoder(config.training.stage2_from))
+            start.check(self.spec)
+            if start.kind != kind_of(model):
+                raise UserError(
+                    f"{start.path} is a vocoder of the kind {start.kind}, and "
+                    f"{config.model.vocoder_type} is to be trained: choose --vocoder {start.kind}"
+                )
+            model = start.model
+        check_frames(model, self.spec)
+        return model
+
+    def _train(self) -> str:
+        training = self.config.training
+        saved = state_to_resume(self.folder, self.resume)
+        if saved is not None:
+            refuse(self.folder, vocoder_differences(saved.facts, self._facts()))
+        epoch_size = batches_per_epoch(self.pieces)
+        total = epoch_size * training.stage2_epochs
+        total = min(total, training.stage2_max_steps) if training.stage2_max_steps else total
+
+        done, epoch, number = self._place_of(saved)
+        items = endless(self.pieces, epoch, number)
+        first = next(items)
+        signature = _signature(first[2])
+        how = {"graph": not self.runtime.eager, "xla": self.runtime.xla}
+        loss = SpectralLoss(self.spec)
+        optimizer = self._optimizer(total, epoch_size)
+        variables: dict[str, Any]
+        if self.is_adversarial:
+            discriminators = build_discriminators(training)
+            theirs = self._optimizer(total, epoch_size)
+            step = make_adversarial_step(
+                self.model, optimizer, discriminators, theirs, loss, signature, **how
+            )
+            variables = adversarial_variables(self.model, optimizer, discriminators, theirs)
+        else:
+            step = make_spectral_step(self.model, optimizer, loss, signature, **how)
+            variables = variables_of(self.model, optimizer)
+        if saved:
+            restore(variables, saved.arrays)
+            abandon_after(self.folder / "checkpoints", saved.step)
+        save_config(self.config, self.folder / "config.yaml")
+        evaluate = make_vocoder_evaluation(self.model, loss, signature, **how)
+        log.info(
+            "vocoder %s, %d weights, %s; %d steps of %d batches an epoch, in %s; %d done",
+            self.kind,
+            self.model.count_params(),
+            "against discriminators" if self.is_adversarial else "on spectra alone",
+            total,
+            epoch_size,
+            self.folder,
+            done,
+        )
+        hooks = self._hooks(total, optimizer, evaluate, variables, own_state(self.folder, saved))
+        epochs, recorder = training.stage2_epochs, self.performance.recorder
+        loop = TrainingLoop(step, hooks, epochs, total, self.ids_of, done, recorder)
+        reason = loop.run(chain([first], items))
+        ran = describe_step(step) if loop.done > done else "never"
+        log.info("%s after %d steps; the step ran %s", reason, loop.done, ran)
+        return reason
+
+    def ids_of(self, positions: np.ndarray) -> list[str]:
+        """The utterances behind a batch's positions."""
+        return [str(self.pieces.train.ids[int(one)]) for one in np.asarray(positions)]
+
+    def _optimizer(self, total: int, epoch_size: int) -> keras.optimizers.Optimizer:
+        rate = self.config.training.stage2_learning_rate or LEARNING_RATE[self.is_adversarial]
+        if self.is_adversarial:
+            schedule = keras.optimizers.schedules.ExponentialDecay(
+                rate, epoch_size, DECAY, staircase=True
+            )
+            return keras.optimizers.AdamW(schedule, weight_decay=0.01, beta_1=0.8, beta_2=0.99)
+        schedule = WarmUp(rate, WARM_UP, total, LAST_SHARE * rate)
+        clip = self.config.training.gradient_clip_norm or None
+        return keras.optimizers.AdamW(
+            schedule, weight_decay=1e-4, beta_2=0.99, global_clipnorm=clip
+        )
+
+    def _hooks(self, total, optimizer, evaluate, variables, resumed) -> list[Hook]:
+        training = self.config.training
+        interval = training.log_interval
+        board = TensorBoardHook(self.folder / "tensorboard", interval)
+        history = HistoryHook(self.folder, interval, resumed)
+        listeners: list[Hook] = [history, board]
+        validation = None
+        if self.pieces.val is not None:
+            batches = self.pieces.val_batches()
+            validation = ValidationHook(
+                self.model,
+                optimizer,
+                evaluate,
+                batches,
+                training.validation_interval,
+                listeners,
+                mean_mel_loss(batches),
+                shown=("stft_loss",),
+                resumed=resumed,
+            )
+        saving = SavingHook(
+            self.folder,
+            variables,
+            self._facts(),
+            training.save_interval,
+            training.keep_checkpoints,
+            validation,
+            lambda folder: save_vocoder(folder, self.kind, self.model, self.spec),
+            names=("vocoder", "vocoder-best"),
+            resumed=resumed,
+            history=history,
+        )
+        weights = ADVERSARIAL_WEIGHTS if self.is_adversarial else SPECTRAL_WEIGHTS
+        hooks: list[Hook] = [
+            NonFiniteHook(self.ids_of, lambda: saving.last),
+            LogHook(weights),
+            *listeners,
+            ProgressHook(total, interval, is_compiled=not evaluate.is_eager),
+            self.performance,
+        ]
+        if validation is not None:
+            hooks.append(validation)
+            if training.sample_interval:
+                boards = Boards([board])
+                hooks.append(
+                    CopyHook(self.model, self.pieces.val, training.sample_interval, boards)
+                )
+        return [*hooks, saving]
+
+    def _facts(self) -> dict[str, Any]:
+        """What a checkpoint says of its run, to see whether it can go on."""
+        return {
+            "kind": self.kind,
+            "settings": json.loads(json.dumps(settings_of(self.model))),
+            "pieces": [len(self.pieces.train), self.frames, self.pieces.batch_size],
+            "mels": voice_hash(self.voice) if self.voice else "recorded",
+            "discriminators": self.config.training.discriminator_width
+            if self.is_adversarial
+            else 0,
+            "seed": self.config.training.seed,
+            "hifigan_version": self.config.model.hifigan_version,
+        }
+
+    def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
+        """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
+        if saved is None:
+            return 0, 0, 0
+        facts = self._facts()
+        epoch, number = saved.facts["epoch"], saved.facts["number"]
+        changed = [name for name in ("pieces", "seed") if saved.facts.get(name) != facts[name]]
+        if changed and number:
+            log.warning(
+                "the batches are not those of %s any more: going on with the first batch of "
+                "epoch %d",
+                saved.path,
+                epoch + 1,
+            )
+            number = 0
+        log.info("going on from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
+        return saved.step, epoch, number
+
+    def _predictor(self) -> Predictor:
+        """How the voice is asked for the mels of recordings, along their true alignments."""
+        model = self.voice.model
+
+        def predict(split: Split, positions: np.ndarray) -> list[np.ndarray]:
+            part = split.keep(np.isin(np.arange(len(split)), positions), ())
+            plan = part.plan(batch_options(self.config), shuffle=False)
+            order = np.flatnonzero(np.isin(np.arange(len(split)), positions))
+            found = {}
+            for batch in split_batches(part, plan, self.config.data):
+                for at, mel in zip(
+                    np.asarray(batch["index"]).tolist(), predict_mels(model, batch), strict=True
+                ):
+                    found[int(order[at])] = mel
+            return [found[int(position)] for position in positions]
+
+        return Predictor(voice_hash(self.voice), predict)
+
+
+class CopyHook(Hook):
+    """Lets the vocoder say the first validation utterance again every so often."""
+
+    def __init__(self, model, source: PieceSource, interval: int, board: Boards):
+        self.model, self.source, self.interval, self.board = model, source, interval, board
+        self._is_recorded = False
+
+    def is_due(self, step: int) -> bool:
+        return self.board.is_active and step % self.interval == 0
+
+    def after_step(self, record: StepRecord) -> None:
+        if not self.is_due(record.step):
+            return
+        one, rate = self.source.utterance(0), self.source.settings.spec.sample_rate
+        if not self._is_recorded:
+            recorded = one["wave"].reshape(-1).astype(np.float32) / 32768.0
+            self.board.audio(record.step, "sample/recorded", recorded, rate)
+            self._is_recorded = True
+        said = self.model(one["mel"][None].astype(np.float32))
+        said = said["waveform"] if isinstance(said, dict) else said
+        copied = np.clip(said[0].numpy(), -1.0, 1.0)
+        self.board.audio(record.step, "sample/copied", copied, rate)
+        self.board.images(record.step, "sample/mel", np.flipud(one["mel"].astype(np.float32).T))
+
+
+def vocoder_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A line for each fact of a checkpoint that its vocoder cannot be resumed with."""
+    if before["kind"] != now["kind"]:
+        return [difference("model.vocoder_type", before["kind"], now["kind"])]
+    kind, version = now["kind"], "hifigan_version"
+    earlier, own = (_by_setting(kind, facts["settings"]) for facts in (before, now))
+    lines = [
+        difference(name, value, own[name])
+        for name, value in earlier.items()
+        if own.get(name, value) != value
+    ]
+    if lines and before.get(version, now[version]) != now[version]:
+        lines = [difference(f"model.{version}", before[version], now[version])]
+    if before["mels"] != now["mels"]:
+        words = [_mels_in_words(facts["mels"]) for facts in (before, now)]
+        lines.append(difference("mels that it hears", *words))
+    # The version before did not write this.
+    width = before.get("discriminators", now["discriminators"])
+    if bool(width) != bool(now["discriminators"]):
+        lines.append(difference("training.vocoder_adversarial", bool(width), not width))
+    elif width != now["discriminators"]:
+        name = "training.discriminator_width"
+        lines.append(difference(name, width, now["discriminators"]))
+    return lines
+
+
+def _by_setting(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers that a vocoder was built from, by the names that the settings have for them."""
+    prefix = "model.istft_" if kind == ISTFT else f"{kind} "
+    spec = {f"data.{name}": value for name, value in settings.get("spec", {}).items()}
+    return {f"{prefix}{name}": x for name, x in settings.items() if name != "spec"} | spec
+
+
+def _mels_in_words(mels: str) -> str:
+    return "those of the recordings" if mels == "recorded" else f"those of the voice {mels}"
+
+
+def as_begun(config: XTTSConfig, folder: Path) -> XTTSConfig:
+    """The settings with the sizes that the run in a folder was begun with, unless others were
+    chosen: a preset may have had other ones then."""
+    preset = PRESETS[config.model.model_size]
+    chosen = {"model.hifigan_version": config.model.hifigan_version}
+    chosen["training.discriminator_width"] = config.training.discriminator_width
+    if any(preset.get(path) != value for path, value in chosen.items()):
+        return config
+    if not saved_states(folder / "checkpoints") or not (folder / "config.yaml").exists():
+        return config
+    begun = load_config(folder / "config.yaml")
+    sizes = {
+        "hifigan_version": begun.model.hifigan_version,
+        "discriminator_width": begun.training.discriminator_width,
+    }
+    if tuple(sizes.values()) == tuple(chosen.values()):
+        return config
+    log.info("as %s was begun: %s", folder, ", ".join(f"{k}: {v}" for k, v in sizes.items()))
+    return XTTSConfig(data=config.data, model=config.model, training=config.training, **sizes)
+
+
+def build_discriminators(training: TrainingConfig) -> list[keras.Model]:
+    """Both discriminators of HiFi-GAN, as published or narrower."""
+    kinds = (MultiPeriodDiscriminator, MultiScaleDiscriminator)
+    with in_float32():
+        found = [kind(width=training.discriminator_width) for kind in kinds]
+        for one in found:
+            one.build((None, None))
+    return found
+
+
+def adversarial_variables(model, optimizer, discriminators, their_optimizer) -> dict[str, Any]:
+    """All that training changes, by name: the vocoder's, and its judges'."""
+    variables = variables_of(model, optimizer)
+    for one in discriminators:
+        named = weights_of(one).items()
+        variables |= {f"discriminators/{one.name}/{name}": value for name, value in named}
+    named = enumerate(their_optimizer.variables)
+    return variables | {f"discriminators/optimizer/{n}": value for n, value in named}
+
+
+def predict_mels(model: keras.Model, batch: dict[str, tf.Tensor]) -> list[np.ndarray]:
+    """The mels that a model says along the true alignments of a batch, without padding."""
+    inputs = own_references(complete(batch))
+    inputs["prior_weight"] = tf.constant(0.0)
+    mels = model(inputs)["mel"].numpy()
+    lengths = np.asarray(batch["mel_lengths"]).tolist()
+    return [mel[:length] for mel, length in zip(mels, lengths, strict=True)]
+
+
+def voice_hash(voice: Voice) -> str:
+    """A hash of a voice's weights."""
+    digest = hashlib.sha256()
+    for name, value in sorted(weights_of(voice.model).items()):
+        digest.update(name.encode() + np.asarray(value).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _signature(batch: dict[str, tf.Tensor]) -> dict[str, tf.TensorSpec]:
+    """The shapes and types that all batches of pieces have; the last one may be smaller."""
+    shapes = {name: [None, *x.shape[1:]] if x.shape.rank else [] for name, x in batch.items()}
+    return {name: tf.TensorSpec(shapes[name], batch[name].dtype) for name in batch}

@@ -1,0 +1,153 @@
+"""The table, the figures and the page of an evaluation that is known beforehand."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from myxtts.config.audio_spec import AudioSpec
+from myxtts.evaluation.evaluator import Evaluation, Measure, Sentence, Subject
+from myxtts.evaluation.metrics.confidence import Interval, interval
+from myxtts.evaluation.metrics.robustness import Attempt, Faults
+from myxtts.evaluation.metrics.speaker import VoiceCosines, VoicePlace
+from myxtts.evaluation.report.page import (
+    absences,
+    aligned,
+    fault_rows,
+    figures_of,
+    measure_rows,
+    voice_facts,
+    voice_rows,
+    write_evaluation,
+)
+from tests.helpers.browser import Browser
+
+NAN = float("nan")
+WAVE = np.sin(np.arange(4000) / 9).astype(np.float32) / 2
+
+
+def measure(name: str, **values) -> Measure:
+    arrays = {source: np.array(some) for source, some in values.items()}
+    return Measure(name, arrays, {source: interval(some) for source, some in arrays.items()})
+
+
+@pytest.fixture
+def evaluation() -> Evaluation:
+    said = ["one <two>", "three four", "سلام دنیا", "five six"]
+    sentences = [Sentence(f"s{n}", text, WAVE, "anna", WAVE, WAVE) for n, text in enumerate(said)]
+    cer = {"speech": [0.0, 0.5, 0.1, 1.0], "recordings": [0.0, 0.0, 0.0, 0.2]}
+    measures = {
+        "cer": measure("cer", **cer),
+        "mcd": measure("mcd", speech=[2.0, 3.0, 4.0, NAN], copies=[1.0, 1.0, 1.0, 1.0]),
+        "similarity": measure("similarity", speech=[0.7, 0.8, 0.6, 0.9]),
+        "peak": measure("peak", speech=[0.5, 0.5, 0.5, 0.5]),
+    }
+    tokens = np.array([1, 2])
+    return Evaluation(
+        Subject("A voice & more", "en", AudioSpec(), sentences, "istft"),
+        measures,
+        {"speech": ["one", "three", "سلام", ""], "recordings": ["one two", "x", "سلام", "y"]},
+        [
+            Attempt("numbers", "1 <2>", tokens, tokens, 3, "one one two"),
+            Attempt("names", "Ann", tokens, tokens, 3, "ann"),
+        ],
+        [Faults("numbers", False, True, "one"), Faults("names", False, False, "")],
+        VoiceCosines(np.array([0.7, 0.8]), np.array([0.1, 0.2]), 0.45, 0.0),
+        VoicePlace(4, 0.75, 50.0, 100.0, 1.0),
+        {"listening": "an ear"},
+        {"rating": "its weights are not here"},
+        {"listening": 1.5, "levels": 0.1},
+    )
+
+
+def test_the_table_has_each_figure_between_its_bounds(evaluation):
+    exact = Interval(0.25, 0.5, 0.75, 4)
+    named = replace(evaluation.measures["cer"], intervals={"speech": exact, "recordings": exact})
+    rows = measure_rows(replace(evaluation, measures={**evaluation.measures, "cer": named}))
+    assert rows[0] == ("measure", "speech", "recordings", "copies by istft")
+    assert rows[1] == ("CER", "0.500 [0.250, 0.750]", "0.500 [0.250, 0.750]", "")
+    assert rows[2][0] == "MCD, dB" and rows[2][1].startswith("3.00 [") and rows[2][2] == ""
+
+
+def test_a_single_sentence_has_no_bounds(evaluation):
+    one = Measure("cer", {"speech": np.array([0.5])}, {"speech": interval([0.5])})
+    none = Measure("mcd", {"speech": np.array([NAN])}, {"speech": interval([NAN])})
+    rows = measure_rows(replace(evaluation, measures={"cer": one, "mcd": none}))
+    assert rows == [("measure", "speech"), ("CER", "0.500"), ("MCD, dB", "")]
+
+
+def test_what_was_not_measured_is_said(evaluation):
+    assert absences(evaluation) == ["not measured: DNSMOS: its weights are not here"]
+    alone = {"peak": evaluation.measures["peak"]}
+    assert absences(replace(evaluation, measures=alone))[1].startswith("not measured: ceilings")
+
+
+def test_voices_and_faults_have_tables_of_their_own(evaluation):
+    assert voice_rows(evaluation)[1][0] == "of one speaker"
+    assert voice_rows(evaluation)[2][2] == "0.150"  # the median of .1 and .2
+    assert "percentile 50" in voice_facts(evaluation)[0]
+    assert fault_rows(evaluation) == [
+        ("hard texts", "texts", "skipped", "repeated", "endless", "faulty"),
+        ("numbers", "1", "0", "1", "1", "1"),
+        ("names", "1", "0", "0", "0", "0"),
+        ("all", "2", "0", "1", "1", "1"),
+    ]
+    none = replace(evaluation, cosines=None, place=None, faults=())
+    assert voice_rows(none) == voice_facts(none) == fault_rows(none) == []
+
+
+def test_one_speaker_has_nobody_to_be_told_from(evaluation):
+    alone = VoiceCosines(np.array([0.7, 0.8]), np.zeros(0), NAN, NAN)
+    place = VoicePlace(4, 0.75, 40.0, NAN, NAN)
+    found = replace(evaluation, cosines=alone, place=place)
+    assert [row[0] for row in voice_rows(found)] == ["cosines of recordings", "of one speaker"]
+    assert len(voice_facts(found)) == 1
+
+
+def test_programs_can_read_the_figures(evaluation, tmp_path):
+    write_evaluation(tmp_path, evaluation)
+    found = json.loads((tmp_path / "evaluation.json").read_text(encoding="utf-8"))
+    assert found == figures_of(evaluation)
+    assert found["measures"]["cer"]["speech"]["value"] == pytest.approx(0.4)
+    assert found["sentences"][3]["mcd"] is None  # JSON has no word for NaN
+    assert found["sentences"][1]["heard"] == {"speech": "three", "recordings": "x"}
+    assert found["hard_texts"][0]["repeated"] == 1
+    assert found["attempts"][0]["heard"] == "one one two"
+    assert found["not_measured"] == {"rating": "its weights are not here"}
+
+
+def test_the_page_plays_the_best_and_the_worst_and_needs_no_other_file(evaluation, tmp_path):
+    page = write_evaluation(tmp_path, evaluation).read_text(encoding="utf-8")
+    # Four sentences, each once, with its recording.
+    assert page.count('src="data:audio/wav;base64,') == 8 and page.count("src=") == 8
+    assert "http" not in page and "href" not in page
+    order = [page.index(f"<b>{text}") for text in ("one &lt;two", "سلام", "three", "five")]
+    assert order == sorted(order)  # by CER: 0, .1, .5, 1
+    assert "A voice &amp; more" in page and "<two>" not in page and "1 <2>" not in page
+    assert 'heard: <i dir="auto">(nothing)</i>' in page
+    assert page.count("<svg") == 3  # CER, MCD and the cosines
+
+
+def test_equal_values_can_be_drawn(evaluation, tmp_path):
+    same = {"cer": measure("cer", speech=[0.5] * 4)}
+    page = write_evaluation(tmp_path, replace(evaluation, measures=same, cosines=None, place=None))
+    points = re.findall(r'points="([^"]*)"', page.read_text(encoding="utf-8"))
+    assert len(points) == 1 and "nan" not in points[0]
+
+
+def test_columns_are_aligned():
+    assert aligned([("a", "one"), ("bcd", "2")]) == "a    one\nbcd    2"
+
+
+@pytest.mark.parametrize("width, dark", [(360, False), (1200, True)])
+def test_a_browser_shows_it_without_scrolling_sideways(evaluation, tmp_path, width, dark):
+    page = write_evaluation(tmp_path, evaluation)
+    with Browser() as browser:
+        tab = browser.open(page, width, dark)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.problems == []
+        assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
+        heights = tab.evaluate("[...document.querySelectorAll('svg')].map(x => x.clientHeight)")
+        assert len(heights) == 3 and min(heights) > 50
