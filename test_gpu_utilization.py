@@ -5,4 +5,4 @@ import sys
 from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(run_program("myxtts.cli.checks", "gpu_utilization"))
+    sys.exit(run_program("myxtts.cli.programs", "gpu_utilization"))

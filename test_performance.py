@@ -5,4 +5,4 @@ import sys
 from myxtts.cli.interrupts import run_program
 
 if __name__ == "__main__":
-    sys.exit(run_program("myxtts.cli.performance"))
+    sys.exit(run_program("myxtts.cli.programs", "performance"))

@@ -26,7 +26,7 @@ from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel, log_mel_tf, mel_and_energy, mel_filterbank
 from myxtts.audio.pitch import pitch, pitch_tf
 from myxtts.bench import timing
-from myxtts.bench.timing import Bar
+from myxtts.bench.timing import Target
 from myxtts.config.audio_spec import AudioSpec
 
 CLIP_SECONDS = 6.57
@@ -50,7 +50,7 @@ def main() -> None:
     print(f"\n{int(bar.is_met)} of 1 bars met")
 
 
-def run(seconds: float, rounds: int) -> Bar:
+def run(seconds: float, rounds: int) -> Target:
     """Measure all steps in turn, print them, and return the bar."""
     clips = make_clips(seconds)
     audio_seconds = sum(map(len, clips)) / SPEC.sample_rate
@@ -69,7 +69,7 @@ def run(seconds: float, rounds: int) -> Bar:
     rows = [_row(name, found, reference, audio_seconds) for name, found in results.items()]
     print(timing.table(("step", "s of audio per CPU-s", "speed over librosa's faster way"), rows))
     print(f"largest difference from librosa's log-mel: {difference(clips[0]):.1e}")
-    bar = Bar(
+    bar = Target(
         "log_mel, speed over the faster of librosa's log-mels",
         _ratio(reference, results["log_mel"]),
         1.5,

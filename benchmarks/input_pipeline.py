@@ -25,7 +25,7 @@ from opening import run_in_work
 from synthetic_cache import LJSPEECH_UTTERANCES, make_stores, named_stores
 
 from myxtts.bench import timing
-from myxtts.bench.timing import Bar, Cost, Stall
+from myxtts.bench.timing import Cost, Stall, Target
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
 from myxtts.data.batches.readers import host_batches
 from myxtts.data.store.packed_cache import PackedCache, open_cache
@@ -42,7 +42,7 @@ def main() -> None:
     run_in_work(run, _parse())
 
 
-def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
+def run(work: Path, asked: argparse.Namespace) -> list[Target]:
     """Make the caches, measure everything, print it, and return the bars."""
     for dtype in TYPES:
         make_stores(work, asked.utterances, dtype)
@@ -73,7 +73,7 @@ def _parse() -> argparse.Namespace:
 
 def delivery_bars(
     work: Path, caches: dict[str, PackedCache], plan: BatchPlan, asked: argparse.Namespace
-) -> list[Bar]:
+) -> list[Target]:
     """CPU per 1000 utterances of every loader, beside a memcpy of the same float32 bytes."""
     rounds = asked.rounds
     variants = _variants(work, caches, plan, asked.torch_python)
@@ -212,27 +212,27 @@ def _print_casts(results: dict[str, list[Cost]], limit: list[Cost]) -> None:
         print("DataLoader: torch is not installed: not measured")
 
 
-def _delivery_bars(results: dict[str, list[Cost]]) -> list[Bar]:
+def _delivery_bars(results: dict[str, list[Cost]]) -> list[Target]:
     limit, bars = results["memcpy"], []
     for reader, most in (("host", 1.15), ("native", 1.4)):
         for kind in ("float32", "float16", "float16 + cast to float32"):
             ratio = timing.cpu_ratio(results[f"{reader}, {kind}"], limit)
             what = f"{reader} reader, stored {kind}, CPU over a memcpy of the float32 bytes"
-            bars.append(Bar(what, ratio, most))
+            bars.append(Target(what, ratio, most))
         for dtype in TYPES:
             for loader, least in (("np.load in tf.data", 7), ("DataLoader", 3)):
                 other = results[f"{loader}, {dtype}"]
                 if other[0] is not None:
                     ratio = timing.cpu_ratio(other, results[f"{reader}, {dtype}"])
                     what = f"{loader}, {dtype} .npy, CPU over the {reader} reader, {dtype}"
-                    bars.append(Bar(what, ratio, least, at_most=False))
+                    bars.append(Target(what, ratio, least, at_most=False))
     return bars
 
 
 # The simulated accelerator
 
 
-def stall_bars(cache: PackedCache, plan: BatchPlan, rounds: int) -> list[Bar]:
+def stall_bars(cache: PackedCache, plan: BatchPlan, rounds: int) -> list[Target]:
     """Utilisation with 20 and 10 ms a batch, against a loader that has everything in memory."""
     plan = timing.head(plan, STALL_BATCHES)
     ready = list(_batches(cache, plan, "host"))
@@ -258,14 +258,14 @@ def stall_bars(cache: PackedCache, plan: BatchPlan, rounds: int) -> list[Bar]:
     return _show(_stall_bars(results))
 
 
-def _stall_bars(results: dict[tuple[str, int], Stall]) -> list[Bar]:
+def _stall_bars(results: dict[tuple[str, int], Stall]) -> list[Target]:
     bars = []
     for step, least in STEP_BARS.items():
         most = results["do-nothing", step].utilisation
         for reader in ("native", "host"):
             share = 100 * results[reader, step].utilisation / most
             what = f"{reader} reader, utilisation at {step} ms over that of a do-nothing loader"
-            bars.append(Bar(what, share, 100 * least, at_most=False, unit="%"))
+            bars.append(Target(what, share, 100 * least, at_most=False, unit="%"))
     return bars
 
 
@@ -308,7 +308,7 @@ TOGGLES = (
 )
 
 
-def start_up_bars(work: Path) -> list[Bar]:
+def start_up_bars(work: Path) -> list[Target]:
     """Seconds to the first batch and growth of memory, of each reader in a fresh process."""
     bars = []
     for dtype in TYPES:
@@ -316,9 +316,9 @@ def start_up_bars(work: Path) -> list[Bar]:
             name = f"{'native' if native else 'host'} reader, {dtype}"
             seen = timing.in_fresh_process(behaviour, work, Toggle(name, dtype, native))
             what = f"{name}, opening the cache to the first batch, verification off"
-            bars.append(Bar(what, seen.first_batch_seconds, 2, unit="s"))
+            bars.append(Target(what, seen.first_batch_seconds, 2, unit="s"))
             what = f"{name}, growth of RssAnon over an epoch"
-            bars.append(Bar(what, seen.megabytes, 200, unit="MB"))
+            bars.append(Target(what, seen.megabytes, 200, unit="MB"))
         seconds = timing.in_fresh_process(verification_seconds, work, dtype)
         print(f"verification reads every byte before that: + {seconds:.2f} s for {dtype}")
     return _show(bars)
@@ -401,7 +401,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def _show(bars: list[Bar]) -> list[Bar]:
+def _show(bars: list[Target]) -> list[Target]:
     for bar in bars:
         print(bar)
     return bars

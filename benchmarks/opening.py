@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from myxtts.bench import timing
-from myxtts.bench.timing import Bar
+from myxtts.bench.timing import Target
 
 
 def run_in_work(
-    run: Callable[[Path, argparse.Namespace], Sequence[Bar]], asked: argparse.Namespace
+    run: Callable[[Path, argparse.Namespace], Sequence[Target]], asked: argparse.Namespace
 ) -> None:
     """Say what is run and where, run it in --work or a temporary folder, and count its bars."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

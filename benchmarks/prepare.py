@@ -22,7 +22,7 @@ import soundfile
 
 from myxtts.audio.io import read_audio
 from myxtts.bench import timing
-from myxtts.bench.timing import Bar
+from myxtts.bench.timing import Target
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus.corpus import Utterance
 from myxtts.data.features.prepare import locate_cache, prepare
@@ -56,7 +56,7 @@ def main() -> None:
     print(f"\n{sum(bar.is_met for bar in bars)} of {len(bars)} bars met")
 
 
-def run(folder: Path, speech: Path | None, hours: float, rounds: int) -> list[Bar]:
+def run(folder: Path, speech: Path | None, hours: float, rounds: int) -> list[Target]:
     """Make the corpus, prepare it again and again, print the table, and return the bars."""
     sources = write_sources(folder / "sources", speech)
     utterances = repeat(sources, folder / "corpus", 3600 * hours)
@@ -164,10 +164,10 @@ def _row(name: str, found: list[Preparation]) -> tuple[str, ...]:
     )
 
 
-def _bars(results: dict[str, list[Preparation]]) -> list[Bar]:
+def _bars(results: dict[str, list[Preparation]]) -> list[Target]:
     one, two = (results[f"mel and tokens, {count}"] for count in ("1 worker", "2 workers"))
     bars = [
-        Bar(
+        Target(
             f"prepare, mel and tokens, {name}, seconds of audio per CPU-second",
             _median(found, "times_real_time"),
             1200,
@@ -180,7 +180,10 @@ def _bars(results: dict[str, list[Preparation]]) -> list[Bar]:
         return bars
     pairs = zip(one, two, strict=True)
     ratio = statistics.median(a.wall_seconds / b.wall_seconds for a, b in pairs)
-    return [*bars, Bar("prepare, wall time of 1 worker over 2 workers", ratio, 1.7, at_most=False)]
+    return [
+        *bars,
+        Target("prepare, wall time of 1 worker over 2 workers", ratio, 1.7, at_most=False),
+    ]
 
 
 def _median(found: list[Preparation], name: str) -> float:

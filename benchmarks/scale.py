@@ -21,7 +21,7 @@ from opening import run_in_work
 from synthetic_cache import feature_rows, named_stores, token_rows, utterance_frames, utterance_id
 
 from myxtts.bench import timing
-from myxtts.bench.timing import Bar
+from myxtts.bench.timing import Target
 from myxtts.data.batches.plan import BatchOptions, plan_epoch
 from myxtts.data.store.packed_cache import open_cache
 from myxtts.data.store.shard_index import ShardIndex, Strings
@@ -59,7 +59,7 @@ def main() -> None:
     run_in_work(run, _parse())
 
 
-def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
+def run(work: Path, asked: argparse.Namespace) -> list[Target]:
     """Make the stores, measure both readers at every size, print it, and return the bars."""
     sizes, rounds = asked.sizes, asked.rounds
     for size in sizes:
@@ -178,15 +178,15 @@ def _row(reader: str, size: int, found: list[Found]) -> tuple[str, ...]:
     )
 
 
-def _bars(results: dict[tuple[str, int], list[Found]], sizes: list[int]) -> list[Bar]:
+def _bars(results: dict[tuple[str, int], list[Found]], sizes: list[int]) -> list[Target]:
     bars, smallest = [], min(sizes)
     for reader in ("native", "host"):
         ratios = [_ratio(results[reader, size], results[reader, smallest]) for size in sizes]
         what = f"{reader} reader, CPU an utterance at any size over that at {smallest:,}"
-        bars.append(Bar(what, max(ratios), 1.2))
+        bars.append(Target(what, max(ratios), 1.2))
         what = f"{reader} reader, start-up at {max(sizes):,} utterances"
         seconds = _median(results[reader, max(sizes)], "start_up_seconds")
-        bars.append(Bar(what, seconds, 3, unit="s"))
+        bars.append(Target(what, seconds, 3, unit="s"))
     return bars
 
 

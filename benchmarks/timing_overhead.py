@@ -12,7 +12,7 @@ import statistics
 import time
 
 from myxtts.bench import timing
-from myxtts.bench.timing import Bar
+from myxtts.bench.timing import Target
 
 STEP_MS = 20.0
 
@@ -31,7 +31,7 @@ def main() -> None:
     print(timing.table(("loop", "microseconds a step"), rows))
     cost, bare = medians.values()
     share = 100 * (cost - bare) / (STEP_MS / 1e3)
-    print(Bar(f"measuring, as a share of a step of {STEP_MS:.0f} ms", share, 1.0, unit="%"))
+    print(Target(f"measuring, as a share of a step of {STEP_MS:.0f} ms", share, 1.0, unit="%"))
 
 
 def per_step(steps: int, make_loop) -> float:

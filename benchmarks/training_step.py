@@ -23,7 +23,7 @@ import numpy as np
 from opening import run_in_work
 
 from myxtts.bench import timing
-from myxtts.bench.timing import Bar, Cost
+from myxtts.bench.timing import Cost, Target
 from myxtts.config.config import XTTSConfig
 from myxtts.config.presets import create_default_config
 
@@ -39,7 +39,7 @@ def main() -> None:
     run_in_work(run, _parse())
 
 
-def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
+def run(work: Path, asked: argparse.Namespace) -> list[Target]:
     """Measure each part in a process of its own, print it, and return the bars."""
     bars = step_bars(asked.rounds)
     bars += xla_bars(asked.xla_shapes)
@@ -73,7 +73,7 @@ GRAPH, EAGER, SEARCH = "graph", "eager", "the alignment search alone, as a graph
 GRAPH_APART, EAGER_APART = "graph, alignment apart", "eager, alignment apart"
 
 
-def step_bars(rounds: int) -> list[Bar]:
+def step_bars(rounds: int) -> list[Target]:
     """What a step costs as a graph and eagerly, with the search for the alignment and without."""
     found = timing.in_fresh_process(measure_steps, rounds)
     costs = found.costs
@@ -100,10 +100,10 @@ def step_bars(rounds: int) -> list[Bar]:
     share = 100 * _ratio(costs[SEARCH, LARGE_BATCH], costs[GRAPH, LARGE_BATCH], _cpu_ms)
     what = "{} x {} frames".format(*LARGE_BATCH)
     return _shown(
-        Bar("eager over graph, the alignment apart", apart, 3, at_most=False),
-        Bar("eager over graph, with the alignment", whole, 3, at_most=False),
-        Bar(f"the alignment search's share of a step of {what}", share, 5, unit="%"),
-        Bar(f"traces for {2 + len(OTHER_BATCHES)} shapes without XLA", found.traces, 1, unit=""),
+        Target("eager over graph, the alignment apart", apart, 3, at_most=False),
+        Target("eager over graph, with the alignment", whole, 3, at_most=False),
+        Target(f"the alignment search's share of a step of {what}", share, 5, unit="%"),
+        Target(f"traces for {2 + len(OTHER_BATCHES)} shapes without XLA", found.traces, 1, unit=""),
     )
 
 
@@ -179,7 +179,7 @@ class Compilation:
         return self.first.cpu_seconds - self.second.cpu_seconds
 
 
-def xla_bars(count: int) -> list[Bar]:
+def xla_bars(count: int) -> list[Target]:
     """How often XLA compiles where a few shapes come again and again, and what that takes."""
     if not count:
         return []
@@ -202,8 +202,8 @@ def xla_bars(count: int) -> list[Bar]:
     header = ("shape", "compiling, CPU-s", "first step, s", "then a step, CPU-ms")
     print(timing.table(header, rows))
     return _shown(
-        Bar(f"compilations by XLA for {count} shapes", modules, count, unit=""),
-        Bar(f"traces for {count} shapes with XLA", traces, 1, unit=""),
+        Target(f"compilations by XLA for {count} shapes", modules, count, unit=""),
+        Target(f"traces for {count} shapes with XLA", traces, 1, unit=""),
     )
 
 
@@ -224,7 +224,7 @@ def compile_with_xla(count: int) -> tuple[list[Compilation], int]:
 # Speaking
 
 
-def synthesis_bars(rounds: int) -> list[Bar]:
+def synthesis_bars(rounds: int) -> list[Target]:
     """Seconds of speech per CPU-second, from tokens to mel, on one core."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})  # the child inherits it, and so do all of its threads
@@ -236,7 +236,7 @@ def synthesis_bars(rounds: int) -> list[Bar]:
     rows = [(f"{size} at a time", f"{seconds:.1f}", f"{rate:.0f}") for size, seconds, rate in found]
     print(timing.table(("sentences", "speech, s", "x real time"), rows))
     what = "seconds of speech per CPU-second, a sentence at a time"
-    return _shown(Bar(what, found[0][2], 100, at_most=False))
+    return _shown(Target(what, found[0][2], 100, at_most=False))
 
 
 def measure_synthesis(rounds: int) -> list[tuple[int, float, float]]:
@@ -276,14 +276,14 @@ def sentences(size: int, voice_dim: int) -> tuple:
 # Waiting for data
 
 
-def waiting_bars(work: Path, steps: int) -> list[Bar]:
+def waiting_bars(work: Path, steps: int) -> list[Target]:
     """The share of a step that a real run waits for its batch, as the trainer reports it."""
     from myxtts.monitoring.verdict import performance_report
 
     data_ms, compute_ms, found = timing.in_fresh_process(train, work, steps)
     print("\nTraining on the built-in corpus\n" + performance_report(data_ms, compute_ms, found))
     share = 100 * found.wait_ms / found.wall_ms
-    return _shown(Bar("waiting for data, share of the step", share, 2, unit="%"))
+    return _shown(Target("waiting for data, share of the step", share, 2, unit="%"))
 
 
 def train(work: Path, steps: int) -> tuple[list[float], list[float]]:
@@ -385,7 +385,7 @@ def _seconds(cost: Cost) -> str:
     return f"{cost.wall_seconds:.1f} s ({cost.cpu_seconds:.1f} CPU-s)"
 
 
-def _shown(*bars: Bar) -> list[Bar]:
+def _shown(*bars: Target) -> list[Target]:
     for bar in bars:
         print(bar)
     return list(bars)

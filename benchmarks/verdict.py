@@ -17,7 +17,7 @@ from unittest import mock
 
 from opening import run_in_work
 
-from myxtts.bench.timing import Bar, table
+from myxtts.bench.timing import Target, table
 from myxtts.monitoring import timers
 from myxtts.monitoring.verdict import COMPILATION, DEVICE, HEALTHY, HOST, LOGGING
 
@@ -47,7 +47,7 @@ class Fault:
     mended_steps: int = 0
 
 
-def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
+def run(work: Path, asked: argparse.Namespace) -> list[Target]:
     import tensorflow as tf
 
     tf.get_logger().setLevel("ERROR")
@@ -75,9 +75,9 @@ def run(work: Path, asked: argparse.Namespace) -> list[Bar]:
             )
         )
         is_named = verdict.stage == fault.stage
-        named = Bar(f"{fault.name}: named {fault.stage}", is_named, 1, at_most=False, unit="")
+        named = Target(f"{fault.name}: named {fault.stage}", is_named, 1, at_most=False, unit="")
         ratio = max(verdict.gain / gain, gain / verdict.gain)
-        predicted = Bar(f"{fault.name}: prediction over outcome", ratio, TOLERANCE)
+        predicted = Target(f"{fault.name}: prediction over outcome", ratio, TOLERANCE)
         bars += [named] if verdict.is_healthy else [named, predicted]
     head = ("fault", "injected at", "named", "share", "predicted", "came of it")
     print("\n" + table(head, rows) + "\n" + "\n".join(map(str, bars)))

@@ -1,19 +1,18 @@
 """The targets that the documents set for speed, and whether what was measured meets them."""
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from myxtts.bench.loaders import NAIVE, DataBench
 from myxtts.bench.modes import AUTO, PRECOMPUTE, RUNTIME, ModeResult, ModesBench
-from myxtts.bench.timing import Bar
+from myxtts.bench.timing import Target
 from myxtts.monitoring.verdict import GOOD_MS
 
 if TYPE_CHECKING:
     from myxtts.bench.step import StepCosts
 
-RULES = {"at least": operator.ge, "at most": operator.le, "below": operator.lt}
 NOT_HERE = "the earlier program is not part of this one; its way of loading is the naive loader"
 
 
@@ -29,37 +28,6 @@ class Figures:
     tensorflow: str = ""  # what it says of itself
 
 
-@dataclass(frozen=True)
-class Target:
-    """What is aimed at, in the words it was set in, what was measured, and the rule that judges.
-
-    Where nothing was measured, `note` says why; else what exactly was.
-    """
-
-    what: str
-    aim: str
-    measured: float | None
-    rule: str
-    limit: float
-    unit: str = "x"
-    note: str = ""
-
-    @property
-    def is_met(self) -> bool | None:
-        return None if self.measured is None else RULES[self.rule](self.measured, self.limit)
-
-    def __str__(self) -> str:
-        named = f"target: {self.what}, {self.aim}"
-        if self.measured is None:
-            return f"{named}: not measured: {self.note}"
-        note = f" ({self.note})" if self.note else ""
-        verdict = "met" if self.is_met else "NOT met"
-        return (
-            f"{named}: measured {self.measured:,.4g} {self.unit}{note}: {verdict}, "
-            f"the rule being {self.rule} {self.limit:g} {self.unit}"
-        )
-
-
 def targets(found: Figures) -> list[Target]:
     """Every target of the documents, with what was measured for it."""
     modes, loaders = found.modes, found.loaders
@@ -72,30 +40,38 @@ def targets(found: Figures) -> list[Target]:
     driver = "NVML: the time in which some kernel ran"
     if percent is None:
         driver = found.no_driver or "the driver does not tell"
+    least = partial(Target, at_most=False)
     return [
         _busy("precompute", "70-90 %", precompute, 70, modes.device),
         _busy("auto", "40-70 %", modes[AUTO], 40, modes.device),
         _busy("runtime", "20-50 %", runtime, 20, modes.device),
-        Target("GPU % by the driver, precompute", "70-90 %", percent, "at least", 70, "%", driver),
-        Target(
-            *("CPU during training, precompute", "40-60 %", precompute.cpu_percent),
-            *("at most", 60, "%", loading),
+        least(
+            *("GPU % by the driver, precompute", percent, 70),
+            unit="%",
+            aim="70-90 %",
+            note=driver,
         ),
-        Target("training speed, precompute over runtime", "2-3 x", speed, "at least", 2),
-        Target("step speed, graph over eager", "5-10 x", found.steps.ratio, "at least", 5),
         Target(
-            *("loading a batch", f"< {GOOD_MS:g} ms", chosen.ms_per_batch, "below", GOOD_MS, "ms"),
-            f"reader {loaders.chosen!r}, as fast as it goes",
+            *("CPU during training, precompute", precompute.cpu_percent, 60),
+            unit="%",
+            aim="40-60 %",
+            note=loading,
         ),
-        Target("loading speed over np.load per utterance", "3-5 x", faster, "at least", 3),
+        least("training speed, precompute over runtime", speed, 2, aim="2-3 x"),
+        least("step speed, graph over eager", found.steps.ratio, 5, aim="5-10 x"),
         Target(
-            "training speed over the earlier program", "2-5 x", None, "at least", 2, "x", NOT_HERE
+            *("loading a batch", chosen.ms_per_batch, GOOD_MS),
+            unit="ms",
+            aim=f"< {GOOD_MS:g} ms",
+            note=f"reader {loaders.chosen!r}, as fast as it goes",
         ),
+        least("loading speed over np.load per utterance", faster, 3, aim="3-5 x"),
+        least("training speed over the earlier program", None, 2, aim="2-5 x", note=NOT_HERE),
     ]
 
 
-def bars(found: Figures) -> list[Bar]:
-    """What is asked of a simulated device beyond the documents: that precompute is the best mode.
+def mode_targets(found: Figures) -> list[Target]:
+    """Targets of a simulated device beyond the documents: precompute is the best mode.
 
     A real step may be so long that every mode keeps up with it, and chance decides which is best.
     """
@@ -105,9 +81,9 @@ def bars(found: Figures) -> list[Bar]:
     best = busy.pop(PRECOMPUTE)
     what = f"device busy, precompute at {found.step_ms:g} ms a step"
     return [
-        Bar(what, best, 98, at_most=False, unit="%"),
+        Target(what, best, 98, at_most=False, unit="%"),
         *(
-            Bar(f"device busy, precompute over {name}", best / other, 1, at_most=False)
+            Target(f"device busy, precompute over {name}", best / other, 1, at_most=False)
             for name, other in busy.items()
         ),
     ]
@@ -122,11 +98,12 @@ def summary(aims: Sequence[Target]) -> str:
     )
 
 
-def unmet(aims: Sequence[Target], limits: Sequence[Bar]) -> list[str]:
+def unmet(aims: Sequence[Target]) -> list[str]:
     """Name what was measured and is not met."""
-    return [one.what for one in (*limits, *aims) if one.is_met is False]
+    return [aim.what for aim in aims if aim.is_met is False]
 
 
 def _busy(mode: str, aim: str, result: ModeResult, limit: float, device: str) -> Target:
     percent = 100 * result.utilisation
-    return Target(f"GPU utilisation, {mode}", aim, percent, "at least", limit, "%", device)
+    what = f"GPU utilisation, {mode}"
+    return Target(what, percent, limit, at_most=False, unit="%", aim=aim, note=device)

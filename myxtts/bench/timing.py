@@ -62,26 +62,36 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A limit and what was measured against it."""
+class Target:
+    """A limit and what was measured against it.
+
+    `aim` is the target in the words that it was set in. `note` says what exactly was measured, or
+    why nothing was.
+    """
 
     what: str
-    measured: float
+    measured: float | None
     limit: float
     at_most: bool = True
     unit: str = "x"
+    aim: str = ""
+    note: str = ""
 
     @property
-    def is_met(self) -> bool:
+    def is_met(self) -> bool | None:
+        if self.measured is None:
+            return None
         return self.measured <= self.limit if self.at_most else self.measured >= self.limit
 
     def __str__(self) -> str:
+        aim = f" ({self.aim})" if self.aim else ""
         sense = "at most" if self.at_most else "at least"
-        verdict = "met" if self.is_met else "NOT met"
-        return (
-            f"bar: {self.what}, {sense} {self.limit:,g} {self.unit}: "
-            f"measured {self.measured:,.4g} {self.unit}: {verdict}"
-        )
+        named = f"target: {self.what}{aim}, {sense} {self.limit:,g} {self.unit}".rstrip()
+        if self.measured is None:
+            return f"{named}: not measured: {self.note}"
+        measured = f"measured {self.measured:,.4g} {self.unit}".rstrip()
+        note = f" ({self.note})" if self.note else ""
+        return f"{named}: {measured}{note}: {'met' if self.is_met else 'NOT met'}"
 
 
 def measure(make: Make, utterances: int) -> Cost:

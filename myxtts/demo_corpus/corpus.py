@@ -135,7 +135,7 @@ def speak_jobs(
 
 
 def _speak(folder: Path, job: dict) -> None:
-    script = Path(__file__).with_name("espeak_voice.py")
+    script = Path(__file__).with_name("espeak.py")
     process = subprocess.run(
         [sys.executable, "-P", str(script), str(folder)],
         input=json.dumps(job),

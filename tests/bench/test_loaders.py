@@ -7,7 +7,7 @@ import pytest
 
 from myxtts.bench import timing
 from myxtts.bench.loaders import NAIVE, TOGGLES, bench_data
-from myxtts.bench.timing import Bar, Cost, Stall
+from myxtts.bench.timing import Cost, Stall, Target
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.readers import host_batches
 from myxtts.data.store.packed_cache import open_cache
@@ -41,9 +41,11 @@ def test_ratio_is_the_median_over_rounds_that_ran_side_by_side():
 
 
 def test_bar_says_whether_it_is_met():
-    assert str(Bar("a over b", 1.25, 1.4)) == ("bar: a over b, at most 1.4 x: measured 1.25 x: met")
-    assert str(Bar("busy", 96.5, 97, at_most=False, unit="%")) == (
-        "bar: busy, at least 97 %: measured 96.5 %: NOT met"
+    assert str(Target("a over b", 1.25, 1.4)) == (
+        "target: a over b, at most 1.4 x: measured 1.25 x: met"
+    )
+    assert str(Target("busy", 96.5, 97, at_most=False, unit="%")) == (
+        "target: busy, at least 97 %: measured 96.5 %: NOT met"
     )
 
 

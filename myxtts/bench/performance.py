@@ -1,21 +1,14 @@
-"""The program `test_performance.py`: how fast batches come, and what holds them up."""
+"""How fast batches are loaded, and what holds them up."""
 
-import argparse
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from myxtts.cli import terminal
-from myxtts.cli.settings import check_corpus, resolve_settings
-from myxtts.config.config import DataConfig, XTTSConfig
-from myxtts.config.flags import add_flags
-from myxtts.errors import UserError
-from myxtts.monitoring.progress import progress
+from myxtts.config.config import XTTSConfig
 from myxtts.monitoring.verdict import GOOD_MS, loading_grade
 
 FULL_PERCENT = 90.0
-TEST_DATA, TEST_CLAUSES = "./data/performance_test", 200
 
 
 @dataclass(frozen=True)
@@ -36,36 +29,10 @@ class Measurement:
         return 1e3 * self.samples / sum(self.batch_ms)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    about = __doc__.partition(": ")[2]
-    parser = terminal.Parser("test_performance.py", description=about)
-    make = f"make the built-in corpus first, in --test-data-path (default: {TEST_DATA})"
-    parser.add_argument("--create-test-data", action="store_true", help=make)
-    about = f"the corpus to load (default: {DataConfig.dataset_path})"
-    parser.add_argument("--test-data-path", metavar="CORPUS", dest="corpus", help=about)
-    parser.add_argument("--num-batches", type=int, default=100, metavar="N", help="(default: 100)")
-    add_flags(parser, ["data.batch_size"])
-    terminal.add_verbose(parser)
-    parser.set_defaults(config=None)
-    return terminal.run(run, parser.parse_args(argv))
-
-
-def run(args: argparse.Namespace) -> None:
-    if args.num_batches < 2:
-        raise UserError(f"--num-batches must be at least 2, got {args.num_batches}")
-    if args.create_test_data:
-        args.corpus = _create_test_data(args.corpus or TEST_DATA)
-    config = resolve_settings(args).config
-    check_corpus(config.data)
-    _prepare(config.data)
-    print(describe(measure(config, args.num_batches)))
-
-
 def measure(config: XTTSConfig, num_batches: int) -> Measurement:
     """Load batches, epoch after epoch, as fast as they come."""
     import psutil
 
-    terminal.import_tensorflow()  # before the clock runs
     from myxtts.data.batches.training_data import TrainingData
 
     data = TrainingData(config)
@@ -131,22 +98,6 @@ def bottlenecks(found: Measurement) -> list[str]:
             "prefetch_buffer_size, or no memory_cache"
         )
     return troubles
-
-
-def _create_test_data(target: str) -> str:
-    from myxtts.demo_corpus.corpus import make_demo
-
-    with progress("speaking") as report:
-        return str(make_demo(target, speakers=1, clauses=TEST_CLAUSES, progress=report))
-
-
-def _prepare(data: DataConfig) -> None:
-    """Fill the cache: what is measured is reading it, as every epoch but the first does."""
-    from myxtts.cli.commands.prepare import prepare_part
-    from myxtts.cli.corpora import read_parts
-
-    for part in read_parts(data):
-        prepare_part(part, data)
 
 
 def _batches(data) -> Iterator[dict]:

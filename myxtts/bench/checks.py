@@ -1,9 +1,7 @@
-"""The programs `test_gpu_bottleneck_fix.py` and `test_gpu_utilization.py`: do the promises hold?"""
+"""Checks that the promises of fast loading hold on this machine."""
 
-import argparse
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -11,9 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from myxtts.cli import terminal
 from myxtts.config.config import XTTSConfig
-from myxtts.config.io import load_config
 from myxtts.config.presets import create_default_config
 from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Evidence, Setup
@@ -54,23 +50,6 @@ class Check:
         if self.disturbed:
             return "inconclusive"
         return {True: "ok", False: "FAILED", None: "not here"}[self.holds]
-
-
-def bottleneck_fix(settings: Path, argv: Sequence[str] | None = None) -> int:
-    """`test_gpu_bottleneck_fix.py`, about the settings in a file."""
-    about = "check that batches reach the step without a call of Python per utterance"
-    return _program(
-        "test_gpu_bottleneck_fix.py",
-        about,
-        argv,
-        lambda folder: check_loading(load_config(settings), settings.name, folder),
-    )
-
-
-def gpu_utilization(argv: Sequence[str] | None = None) -> int:
-    """`test_gpu_utilization.py`."""
-    about = f"check that an accelerator is busy at least {TARGET_PERCENT:.0f} % of the time"
-    return _program("test_gpu_utilization.py", about, argv, check_utilisation)
 
 
 def check_loading(config: XTTSConfig, name: str, folder: Path) -> Iterator[Check]:
@@ -241,22 +220,6 @@ def make_recordings(folder: Path, count: int = RECORDINGS) -> Path:
         lines.append(f"hum-{number:03d}|{text}|{text}")
     (folder / "metadata.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
-
-
-def _program(
-    name: str, about: str, argv: Sequence[str] | None, find: Callable[[Path], Iterable[Check]]
-) -> int:
-    parser = terminal.Parser(name, description=about)
-    terminal.add_verbose(parser)
-
-    def run(args: argparse.Namespace) -> int:
-        terminal.import_tensorflow()
-        with tempfile.TemporaryDirectory(prefix="myxtts-check-") as folder:
-            checks = list(find(Path(folder)))
-        print(f"{name}: {about}\n{describe(checks)}")
-        return FAILED if any(one.holds is False for one in checks) else 0
-
-    return terminal.run(run, parser.parse_args(argv))
 
 
 def _on_corpus(config: XTTSConfig, folder: Path) -> XTTSConfig:

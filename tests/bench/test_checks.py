@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from myxtts.bench.timing import Stall
-from myxtts.cli import checks
-from myxtts.cli.checks import (
+from myxtts.bench import checks
+from myxtts.bench.checks import (
     Check,
     busy_percent,
     describe,
@@ -14,6 +13,8 @@ from myxtts.cli.checks import (
     reaches,
     same_batches,
 )
+from myxtts.bench.timing import Stall
+from myxtts.cli import programs
 from myxtts.errors import UserError
 from myxtts.monitoring.gpus import GpuReader, GpuSample
 from myxtts.monitoring.system import SystemSample
@@ -28,7 +29,7 @@ def verdicts(out: str) -> dict[str, str]:
 
 
 def test_the_shipped_settings_are_in_force(capsys):
-    assert checks.bottleneck_fix(SETTINGS, []) == 0
+    assert programs.bottleneck_fix(SETTINGS, []) == 0
     found = verdicts(capsys.readouterr().out)
     assert found.pop("prefetching to the GPU") in ("ok", "not here")
     assert len(found) == 7 and set(found.values()) == {"ok"}
@@ -40,7 +41,7 @@ def test_settings_that_turn_it_off_fail(capsys, tmp_path):
         "data:\n  preprocessing_mode: auto\n  use_tf_native_loading: false\n"
         "  optimize_cpu_gpu_overlap: false\n"
     )
-    assert checks.bottleneck_fix(path, []) == 1
+    assert programs.bottleneck_fix(path, []) == 1
     out = capsys.readouterr().out
     assert "off: use_tf_native_loading, optimize_cpu_gpu_overlap" in out
     failed = {name for name, verdict in verdicts(out).items() if verdict == "FAILED"}
@@ -55,7 +56,7 @@ def test_settings_that_turn_it_off_fail(capsys, tmp_path):
 
 def test_settings_that_do_not_load_are_an_error(capsys, tmp_path):
     (tmp_path / "bad.yaml").write_text("data:\n  batch_sise: 3\n")
-    assert checks.bottleneck_fix(tmp_path / "bad.yaml", []) == 2
+    assert programs.bottleneck_fix(tmp_path / "bad.yaml", []) == 2
     assert "batch_size" in capsys.readouterr().err
 
 
@@ -80,7 +81,7 @@ def test_without_a_gpu_a_simulated_accelerator_is_checked(capsys, monkeypatch):
     monkeypatch.setattr(checks.GpuReader, "open", lambda: GpuReader(None, "no driver answers"))
     monkeypatch.setattr(checks, "STEPS", 5)
     monkeypatch.setattr(checks, "TARGET_PERCENT", 0.0)  # how busy it is depends on the machine
-    assert checks.gpu_utilization([]) == 0
+    assert programs.gpu_utilization([]) == 0
     out = capsys.readouterr().out
     assert "a simulated accelerator, 20 ms a step" in out
     assert "cannot be measured here: no driver answers" in out
@@ -92,7 +93,7 @@ def test_too_little_utilisation_fails(capsys, monkeypatch):
     monkeypatch.setattr(checks, "STEPS", 3)
     monkeypatch.setattr(checks, "TARGET_PERCENT", 100.1)
     monkeypatch.setattr(checks, "OTHERS_PERCENT", 101.0)  # whatever else runs here
-    assert checks.gpu_utilization([]) == 1
+    assert programs.gpu_utilization([]) == 1
     out = capsys.readouterr().out
     assert "FAILED" in out and "20 ms a step: verdict: " in out
     assert out.endswith("1 failed, 0 inconclusive: exit code 1\n")
@@ -115,7 +116,7 @@ def test_a_low_utilisation_is_inconclusive_where_others_took_the_cpu(
     told = "other processes took 61 % of this machine's CPU, which was 99 % busy"
     assert any(told in detail for detail in check.details) == (samples is BUSY)
     monkeypatch.setattr(checks, "check_utilisation", lambda folder: [check])
-    assert checks.gpu_utilization([]) == code
+    assert programs.gpu_utilization([]) == code
     said = f"{code} failed, {1 - code} inconclusive: exit code {code}\n"
     assert capsys.readouterr().out.endswith(said)
 
@@ -166,7 +167,7 @@ def test_with_a_gpu_its_driver_is_asked_while_a_model_trains(capsys, monkeypatch
     monkeypatch.setattr("myxtts.training.trainer.XTTSTrainer", Trainer)
     monkeypatch.setattr(checks, "STEPS", 3)
     monkeypatch.setattr(checks, "INTERVAL", 0.01)
-    checks.gpu_utilization([])
+    programs.gpu_utilization([])
     assert "91.0 % (at least 70 %)" in capsys.readouterr().out
     (config,) = trained
     assert (config.model.model_size, config.data.batch_size) == ("normal", 48)

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from myxtts.cli import performance
-from myxtts.cli.performance import Measurement, bottlenecks, describe
+from myxtts.bench.performance import Measurement, bottlenecks, describe
 
 GOOD = Measurement(
     first_ms=50.0,
@@ -51,29 +50,3 @@ def test_each_bottleneck_is_named(change, trouble):
 
 def test_a_cpu_that_only_loads_is_no_bottleneck():
     assert bottlenecks(replace(GOOD, cpu_percent=100.0, own_cpu_percent=90.0)) == []
-
-
-def test_it_measures_a_corpus(capsys, corpus):
-    argv = ["--test-data-path", str(corpus), "--batch-size", "4", "--num-batches", "6"]
-    assert performance.main(argv) == 0
-    out = capsys.readouterr().out
-    assert "Average time per batch: " in out
-    assert "samples/minute (native reader)" in out
-
-
-def test_without_a_corpus_it_says_so(capsys):
-    assert performance.main([]) == 2
-    assert "./data/ljspeech" in capsys.readouterr().err
-
-
-def test_it_refuses_too_few_batches(capsys, corpus):
-    assert performance.main(["--test-data-path", str(corpus), "--num-batches", "1"]) == 2
-    assert "--num-batches must be at least 2" in capsys.readouterr().err
-
-
-def test_it_makes_its_own_data(capsys, monkeypatch, tmp_path):
-    pytest.importorskip("espeakng_loader")
-    monkeypatch.setattr(performance, "TEST_CLAUSES", 4)
-    assert performance.main(["--create-test-data", "--batch-size", "2", "--num-batches", "3"]) == 0
-    assert (tmp_path / "data" / "performance_test" / "metadata.csv").is_file()
-    assert "Samples per second" in capsys.readouterr().out
