@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from myxtts.cli.commands import monitor
-from myxtts.cli.commands.monitor import columns, describe, line, process_lines, screen
 from myxtts.errors import UserError
+from myxtts.monitoring import live
 from myxtts.monitoring.gpus import GpuProcess, GpuReader, GpuSample
+from myxtts.monitoring.live import columns, describe, line, process_lines, screen
 from myxtts.monitoring.system import MeanMax, SystemSample
 
 ROOT = Path(__file__).parents[3]
@@ -86,7 +87,7 @@ def test_brackets_in_a_reason_are_shown():
 
 
 def test_it_says_whether_anything_computes_on_a_gpu():
-    assert process_lines([]) == [monitor.UNUSED]
+    assert process_lines([]) == [live.UNUSED]
 
 
 def test_the_summary_has_means_and_maxima():
@@ -105,11 +106,11 @@ def test_the_summary_has_means_and_maxima():
 
 
 def test_a_change_of_who_computes_is_told_once(capsys):
-    show = monitor._Lines(without_gpu=False)
+    show = live.Lines(without_gpu=False)
     for processes in ([], [TRAINING], [TRAINING]):
         show(SAMPLE, processes)
     said = [text for text in capsys.readouterr().out.splitlines() if text != line(SAMPLE)]
-    assert said == [monitor.UNUSED, *process_lines([TRAINING])]
+    assert said == [live.UNUSED, *process_lines([TRAINING])]
 
 
 def test_it_samples_for_a_while_and_writes_a_table(capsys, tmp_path):
@@ -135,7 +136,7 @@ def test_the_gpus_have_columns_of_their_own(monkeypatch, tmp_path):
         def processes(self):
             return (TRAINING,)
 
-    monkeypatch.setattr(monitor.GpuReader, "open", lambda: Reader(None))
+    monkeypatch.setattr(GpuReader, "open", lambda: Reader(None))
     path = tmp_path / "log.csv"
     argv = ["--interval", "0.01", "--duration", "0.01", "--log-file", str(path)]
     assert monitor.main(argv) == 0
@@ -152,11 +153,11 @@ def test_a_table_without_a_name_gets_one(capsys, tmp_path):
 
 
 def test_without_a_gpu_one_line_says_why(capsys, monkeypatch):
-    monkeypatch.setattr(monitor.GpuReader, "open", lambda: GpuReader(None, "no driver answers"))
+    monkeypatch.setattr(GpuReader, "open", lambda: GpuReader(None, "no driver answers"))
     assert monitor.main(["--interval", "0.01", "--duration", "0.02"]) == 0
     out = capsys.readouterr().out
     assert out.count("no GPU is watched: no driver answers") == 1
-    assert monitor.UNUSED not in out
+    assert live.UNUSED not in out
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_a_full_disk_is_said():
         pytest.skip("needs /dev/full")
     with open("/dev/full", "wb", buffering=0) as full:
         with pytest.raises(UserError, match="cannot write to log.csv .No space left"):
-            monitor._Table(Path("log.csv"), full, ["seconds"])
+            live.Table(Path("log.csv"), full, ["seconds"])
 
 
 def test_a_row_that_does_not_fit_is_taken_back(tmp_path):
@@ -193,7 +194,7 @@ def test_a_row_that_does_not_fit_is_taken_back(tmp_path):
             return super().write(row[:30])
 
     with Filling(tmp_path / "log.csv", "w") as file:
-        table = monitor._Table(Path("log.csv"), file, ["seconds"])
+        table = live.Table(Path("log.csv"), file, ["seconds"])
         with pytest.raises(UserError, match="the rows before are there"):
             table(SystemSample(1234567.0))
     assert (tmp_path / "log.csv").read_text() == "time,seconds\n"

@@ -3,12 +3,13 @@ from dataclasses import replace
 
 import pytest
 
-from myxtts.cli.commands import doctor
-from myxtts.cli.commands.doctor import BROKEN, INACTIVE, OK, Facts, describe, diagnose
+from myxtts.cli.commands import doctor as command
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.graph_reader import ReaderOptions
 from myxtts.monitoring.gpus import NOT_INSTALLED, GpuReader
 from myxtts.runtime import NO_GPU, RuntimeState
+from myxtts.workflows import doctor
+from myxtts.workflows.doctor import BROKEN, INACTIVE, OK, Facts, describe, diagnose
 
 ON_GPU = RuntimeState(("GPU:0",), "mixed_bfloat16", xla=True, eager=False, memory_growth=True)
 ON_CPU = RuntimeState(
@@ -198,7 +199,7 @@ def test_libraries_are_looked_for_in_the_packages_too(monkeypatch, tmp_path):
 def test_this_machine_is_examined(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "names_by_nvidia_smi", lambda: ())
     monkeypatch.setattr(doctor.GpuReader, "open", lambda: GpuReader(None, "no driver answers"))
-    assert doctor.run(argparse.Namespace(verbose=False)) == 0
+    assert command.run(argparse.Namespace(verbose=False)) == 0
     out = capsys.readouterr().out
     for words in ("keras 3.", "extra phonemes", "extra wandb", "no driver answers", "graph mode"):
         assert words in out
@@ -207,5 +208,5 @@ def test_this_machine_is_examined(capsys, monkeypatch):
 def test_a_gpu_that_only_the_driver_has_fails(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "names_by_nvidia_smi", lambda: ("NVIDIA L4",) * 99)
     monkeypatch.setattr(doctor.GpuReader, "open", lambda: GpuReader(None, NOT_INSTALLED))
-    assert doctor.run(argparse.Namespace(verbose=False)) == 1
+    assert command.run(argparse.Namespace(verbose=False)) == 1
     assert "of the driver's 99" in capsys.readouterr().out
