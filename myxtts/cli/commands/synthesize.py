@@ -2,13 +2,8 @@
 
 import argparse
 import math
-import re
-import struct
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,19 +13,11 @@ from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 
 if TYPE_CHECKING:
-    from myxtts.inference.speech import Speech
     from myxtts.inference.synthesizer import Synthesizer
 
 OUTPUT, OUTPUT_FOLDER, STREAM = "output.wav", "output", "-"
 VOCODER = "auto"
-MANNER = ("language", "speaker", "reference", "speaking_rate", "style_weights", "seed")
-
-_LINES_AT_A_TIME = 64
-_UNKNOWN_BYTES = 0xFFFFFFFF
-_BLOCK = 4096  # characters of a file that are read at a time
-_SPACES = re.compile(r"\s+")
-_LINE_END = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as of str.splitlines()
-_SAFE_ID = re.compile(r"\w[\w.-]*")
+OPTIONS = ("language", "speaker", "reference", "speaking_rate", "style_weights", "seed")
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -58,24 +45,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--text", help="what to say")
     what.add_argument("--text-file", metavar="FILE", help="one wav per line: text, or id|text")
-    _add_manner(parser)
+    _add_options(parser)
     about = (
         f"wav to write (default: {OUTPUT}); for a text file a folder (default: {OUTPUT_FOLDER}/)"
     )
     about += f"; {STREAM} streams a wav to stdout, sentence by sentence"
     parser.add_argument("-o", "--output", metavar="PATH", help=about)
-    about = "also write the log-mel [frames, mels] beside each wav, as .npy"
+    about = "also write the log-mel [frames, mels] next to each wav, as .npy"
     parser.add_argument("--save-mel", action="store_true", help=about)
 
 
-def _add_manner(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     about = "a recording of the voice to be cloned; may be given several times"
     names = ("--reference", "--reference-audio")
     who.add_argument(*names, metavar="WAV", action="append", dest="reference", help=about)
     about = "a speaker of the corpus that the voice was trained on (default: the first)"
     who.add_argument("--speaker", metavar="NAME", help=about)
-    parser.add_argument("--clone-voice", action="store_true", help="insist on a --reference")
+    parser.add_argument(
+        "--clone-voice", action="store_true", help="fail unless a --reference is given"
+    )
     about = "language of the text (default: the voice's first)"
     parser.add_argument("--language", metavar="CODE", help=about)
     about = "2 is twice as fast as the recordings, 0.5 half as fast (default: 1)"
@@ -96,20 +85,33 @@ def run(args: argparse.Namespace) -> None:
     if args.clone_voice and not args.reference:
         raise UserError("--clone-voice needs a recording of the voice: name it with --reference")
     if args.save_mel and args.output == STREAM:
-        raise UserError("--save-mel writes beside a wav, and -o - writes none: name a file with -o")
-    manner = {name: getattr(args, name) for name in MANNER}
+        raise UserError(
+            "--save-mel writes next to a wav, and -o - writes none: name a file with -o"
+        )
+    from myxtts.workflows import synthesize
+
+    options = {name: getattr(args, name) for name in OPTIONS}
     if args.output == STREAM:
-        text = read_parts(Path(args.text_file)) if args.text_file else args.text
-        stream_to_stdout(load_synthesizer(args.voice, args.vocoder), text, manner)
+        text = synthesize.read_parts(Path(args.text_file)) if args.text_file else args.text
+        synthesizer = load_synthesizer(args.voice, args.vocoder)
+        done = synthesize.stream(synthesizer, text, sys.stdout.buffer, **options)
+        print(done, file=sys.stderr)
     elif args.text_file:
-        lines = read_lines(Path(args.text_file))
+        lines = synthesize.read_lines(Path(args.text_file))
         folder = _folder(args.output or OUTPUT_FOLDER)
-        speaker = load_synthesizer(args.voice, args.vocoder)
-        speak_to_folder(speaker, lines, folder, args.save_mel, manner)
+        synthesizer = load_synthesizer(args.voice, args.vocoder)
+        with progress("speaking", "lines") as report:
+            done = synthesize.speak_lines(
+                synthesizer, lines, folder, save_mel=args.save_mel, report=report, **options
+            )
+        print(f"{folder}: {len(lines):,} wavs and metadata.csv, {done}")
     else:
         target = _wav(args.output or OUTPUT)
-        speaker = load_synthesizer(args.voice, args.vocoder)
-        speak_to_file(speaker, args.text, target, args.save_mel, manner)
+        synthesizer = load_synthesizer(args.voice, args.vocoder)
+        done = synthesize.speak_text(
+            synthesizer, args.text, target, save_mel=args.save_mel, **options
+        )
+        print(f"{target}: {done}")
 
 
 def load_synthesizer(voice: str, vocoder: str = VOCODER) -> "Synthesizer":
@@ -126,109 +128,6 @@ def load_synthesizer(voice: str, vocoder: str = VOCODER) -> "Synthesizer":
     return synthesizer
 
 
-def speak_to_file(
-    synthesizer: "Synthesizer", text: str, target: Path, save_mel: bool, manner: dict
-) -> None:
-    began = time.monotonic()
-    speech = synthesizer.speak(text, **manner)
-    _write(target, speech, save_mel)
-    print(f"{target}: {_speed(speech.seconds, began)}")
-
-
-def speak_to_folder(
-    synthesizer: "Synthesizer", lines: dict[str, str], folder: Path, save_mel: bool, manner: dict
-) -> None:
-    """Write ID.wav for each line of text, and metadata.csv of them all."""
-    silent = synthesizer.nothing_to_say(list(lines.values()), manner["language"])
-    if silent:
-        names = ", ".join(list(lines)[index] for index in silent[:10])
-        raise UserError(f"nothing to say in {len(silent)} of the lines ({names}): remove them")
-    ids, seconds, began = list(lines), 0.0, time.monotonic()
-    with progress("speaking", "lines") as report:
-        for start in range(0, len(ids), _LINES_AT_A_TIME):
-            part = ids[start : start + _LINES_AT_A_TIME]
-            spoken = synthesizer.speak_many([lines[name] for name in part], **manner)
-            for name, speech in zip(part, spoken, strict=True):
-                _write(folder / f"{name}.wav", speech, save_mel)
-                seconds += speech.seconds
-            report(start + len(part), len(ids), seconds)
-    metadata = "".join(f"{name}|{text}\n" for name, text in lines.items())
-    (folder / "metadata.csv").write_text(metadata, encoding="utf-8")
-    print(f"{folder}: {len(ids):,} wavs and metadata.csv, {_speed(seconds, began)}")
-
-
-def stream_to_stdout(synthesizer: "Synthesizer", text: str | Iterable[str], manner: dict) -> None:
-    """Write a wav of unknown length, each sentence as soon as it is there."""
-    import numpy as np
-
-    began, seconds, out = time.monotonic(), 0.0, sys.stdout.buffer
-    spoken = synthesizer.stream(text, **manner)
-    out.write(wav_header(synthesizer.spec.sample_rate))
-    out.flush()
-    for speech in spoken:
-        out.write(np.round(speech.samples * 32768.0).astype("<i2").tobytes())
-        out.flush()
-        seconds += speech.seconds
-    print(_speed(seconds, began), file=sys.stderr)
-
-
-def wav_header(sample_rate: int) -> bytes:
-    """Return the header of mono 16-bit PCM whose length is not known yet."""
-    layout = struct.pack("<IHHIIHH", 16, 1, 1, sample_rate, 2 * sample_rate, 2, 16)
-    unknown = struct.pack("<I", _UNKNOWN_BYTES)
-    return b"RIFF" + unknown + b"WAVEfmt " + layout + b"data" + unknown
-
-
-def read_lines(path: Path) -> dict[str, str]:
-    """Read a text file as text by id: the ids of `id|text` lines, or 0001, 0002, and so on."""
-    return _by_id("".join(_read_blocks(path)), path)
-
-
-def read_parts(path: Path) -> Iterator[str]:
-    """Read a text file as it is needed, one sentence or more a line, without the ids of its lines.
-
-    Only all lines together tell whether they have ids: a file without "|" in its first has none.
-    """
-    parts = _read_blocks(path)
-    first = next(parts)
-    if "|" in first.partition("\n")[0]:
-        return iter(["\n".join(_by_id("".join([first, *parts]), path).values())])
-    return chain([first], parts)
-
-
-def _read_blocks(path: Path) -> Iterator[str]:
-    """Yield a file without empty lines, a line or part of one at a time; raise if it is empty."""
-    is_empty = at_start = True
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            while block := file.readline(_BLOCK):
-                block = _SPACES.sub(_line_end, block)
-                block = block.lstrip() if at_start else block
-                if block:
-                    is_empty, at_start = False, block.endswith("\n")
-                    yield block
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from error
-    if is_empty:
-        raise UserError(f"{path} holds no text: write one line for each recording to be made")
-
-
-def _line_end(spaces: re.Match) -> str:
-    return "\n" if _LINE_END.search(spaces[0]) else spaces[0]
-
-
-def _by_id(text: str, path: Path) -> dict[str, str]:
-    lines = [line.strip() for line in text.strip().split("\n")]
-    if not all("|" in line for line in lines):
-        return {f"{number:04d}": line for number, line in enumerate(lines, 1)}
-    found: dict[str, str] = {}
-    for line in lines:
-        name, _, said = line.partition("|")
-        _check_id(name, said, found, path)
-        found[name] = said
-    return found
-
-
 def style_weights(text: str) -> list[float]:
     """Read numbers with commas between them."""
     try:
@@ -240,15 +139,6 @@ def style_weights(text: str) -> list[float]:
             f"{text!r} is not a list of numbers: write them with commas between, as in 0.5,0,1"
         )
     return weights
-
-
-def _check_id(name: str, text: str, known: dict[str, str], path: Path) -> None:
-    if not _SAFE_ID.fullmatch(name):
-        raise UserError(f"{path}: {name!r} cannot name a file: use letters, digits, '_', '.', '-'")
-    if name in known:
-        raise UserError(f"{path}: two lines are called {name!r}: give each its own name")
-    if "|" in text:
-        raise UserError(f"{path}: the line {name!r} has more than one '|': keep id|text")
 
 
 def _wav(output: str) -> Path:
@@ -265,20 +155,3 @@ def _folder(output: str) -> Path:
     if folder.is_file() or folder.suffix.lower() == ".wav":
         raise UserError(f"a text file becomes many wavs: name a folder with -o, not {folder}")
     return folder
-
-
-def _write(target: Path, speech: "Speech", save_mel: bool) -> None:
-    import numpy as np
-
-    from myxtts.audio.io import write_output, write_wav
-
-    write_wav(target, speech.samples, speech.sample_rate)
-    if save_mel:
-        mel = BytesIO()
-        np.save(mel, speech.mel)
-        write_output(target.with_suffix(".npy"), mel.getvalue())
-
-
-def _speed(seconds: float, began: float) -> str:
-    took = time.monotonic() - began
-    return f"{seconds:.2f} s of speech in {took:.2f} s, real-time factor {took / seconds:.3f}"

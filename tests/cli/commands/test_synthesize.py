@@ -11,6 +11,7 @@ import soundfile
 from myxtts.cli import train_test_file
 from myxtts.cli.commands import synthesize
 from myxtts.inference.synthesizer import Synthesizer
+from myxtts.workflows import synthesize as workflow
 from tests.cli.conftest import ROOT
 from tests.helpers.fake_voice import FakeModel, fake_voice
 
@@ -159,7 +160,7 @@ def test_lines_that_cannot_be_spoken_are_named_before_any_is(myxtts, tmp_path, l
         (("--text", "One.", "--vocoder-type", "wavenet"), "choose one of auto, griffin_lim"),
         (("--text", "One.", "--reference", "absent.wav"), "no reference recording absent.wav"),
         (("--text", "One.", "-o", "a.mp3"), "a.mp3 does not end in .wav"),
-        (("--text", "One.", "-o", "-", "--save-mel"), "--save-mel writes beside a wav"),
+        (("--text", "One.", "-o", "-", "--save-mel"), "--save-mel writes next to a wav"),
         (("--text-file", "absent.txt"), "No such file or directory: 'absent.txt'"),
         (("--text", "One.", "--text-file", "x"), "not allowed with argument"),
         (("--text", "One.", "--speaker", "a", "--reference", "x"), "not allowed with argument"),
@@ -216,7 +217,7 @@ def test_a_stream_comes_sentence_by_sentence():
 
 
 def test_a_stream_can_be_read_back(tmp_path):
-    sound = synthesize.wav_header(22050) + np.arange(2000, dtype="<i2").tobytes()
+    sound = workflow.wav_header(22050) + np.arange(2000, dtype="<i2").tobytes()
     (tmp_path / "stream.wav").write_bytes(sound)
     np.testing.assert_array_equal(heard(tmp_path / "stream.wav"), np.arange(2000))
 
@@ -248,7 +249,7 @@ def test_mode_test_needs_a_text(capsys):
 def test_a_text_file_is_streamed_without_reading_it_whole(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("\n \nOne.\x0cTwo.\n\n  Three \n" + "So it was. " * 100_000, encoding="utf-8")
-    parts = synthesize.read_parts(path)
+    parts = workflow.read_parts(path)
     read = [next(parts) for _ in range(3)]
     assert "".join(read[:2]) == "One.\nTwo.\nThree\n"
     assert len(read[2]) == 4096
@@ -257,6 +258,6 @@ def test_a_text_file_is_streamed_without_reading_it_whole(tmp_path):
 def test_the_ids_of_lines_are_not_spoken_in_a_stream(tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("a|One.\n\nb|Two.\n", encoding="utf-8")
-    assert "".join(synthesize.read_parts(path)) == "One.\nTwo."
+    assert "".join(workflow.read_parts(path)) == "One.\nTwo."
     path.write_text("a|One.\nTwo.\n", encoding="utf-8")
-    assert "".join(synthesize.read_parts(path)) == "a|One.\nTwo."
+    assert "".join(workflow.read_parts(path)) == "a|One.\nTwo."

@@ -1,0 +1,161 @@
+"""Text files into speech: one wav for each text, or a stream of sentences."""
+
+import re
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from myxtts.audio.io import write_output, write_wav
+from myxtts.errors import UserError
+from myxtts.inference.speech import Speech
+from myxtts.inference.synthesizer import Synthesizer
+
+_LINES_AT_A_TIME = 64
+_UNKNOWN_BYTES = 0xFFFFFFFF
+_BLOCK = 4096  # characters of a file that are read at a time
+_SPACES = re.compile(r"\s+")
+_LINE_END = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as of str.splitlines()
+_SAFE_ID = re.compile(r"\w[\w.-]*")
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """How much was said, and how long it took."""
+
+    seconds: float
+    took: float
+
+    def __str__(self) -> str:
+        factor = self.took / self.seconds
+        return f"{self.seconds:.2f} s of speech in {self.took:.2f} s, real-time factor {factor:.3f}"
+
+
+def speak_text(
+    synthesizer: Synthesizer, text: str, target: Path, *, save_mel: bool = False, **options
+) -> Spoken:
+    """Write a text as one wav; `options` are those of `Synthesizer.speak`."""
+    began = time.monotonic()
+    speech = synthesizer.speak(text, **options)
+    _write(target, speech, save_mel)
+    return Spoken(speech.seconds, time.monotonic() - began)
+
+
+def speak_lines(
+    synthesizer: Synthesizer,
+    lines: dict[str, str],
+    folder: Path,
+    *,
+    save_mel: bool = False,
+    report: Callable[[int, int, float], None] = lambda done, total, seconds: None,
+    **options,
+) -> Spoken:
+    """Write ID.wav for each line of text, and metadata.csv of them all."""
+    silent = synthesizer.nothing_to_say(list(lines.values()), options.get("language"))
+    if silent:
+        names = ", ".join(list(lines)[index] for index in silent[:10])
+        raise UserError(f"nothing to say in {len(silent)} of the lines ({names}): remove them")
+    ids, seconds, began = list(lines), 0.0, time.monotonic()
+    for start in range(0, len(ids), _LINES_AT_A_TIME):
+        part = ids[start : start + _LINES_AT_A_TIME]
+        spoken = synthesizer.speak_many([lines[name] for name in part], **options)
+        for name, speech in zip(part, spoken, strict=True):
+            _write(folder / f"{name}.wav", speech, save_mel)
+            seconds += speech.seconds
+        report(start + len(part), len(ids), seconds)
+    metadata = "".join(f"{name}|{text}\n" for name, text in lines.items())
+    (folder / "metadata.csv").write_text(metadata, encoding="utf-8")
+    return Spoken(seconds, time.monotonic() - began)
+
+
+def stream(synthesizer: Synthesizer, text: str | Iterable[str], out: BinaryIO, **options) -> Spoken:
+    """Write a wav of unknown length, each sentence as soon as it is ready."""
+    began, seconds = time.monotonic(), 0.0
+    spoken = synthesizer.stream(text, **options)
+    out.write(wav_header(synthesizer.spec.sample_rate))
+    out.flush()
+    for speech in spoken:
+        out.write(np.round(speech.samples * 32768.0).astype("<i2").tobytes())
+        out.flush()
+        seconds += speech.seconds
+    return Spoken(seconds, time.monotonic() - began)
+
+
+def wav_header(sample_rate: int) -> bytes:
+    """Return the header of mono 16-bit PCM whose length is not known yet."""
+    layout = struct.pack("<IHHIIHH", 16, 1, 1, sample_rate, 2 * sample_rate, 2, 16)
+    unknown = struct.pack("<I", _UNKNOWN_BYTES)
+    return b"RIFF" + unknown + b"WAVEfmt " + layout + b"data" + unknown
+
+
+def read_lines(path: Path) -> dict[str, str]:
+    """Read a text file as text by id: the ids of `id|text` lines, or 0001, 0002, and so on."""
+    return _by_id("".join(_read_blocks(path)), path)
+
+
+def read_parts(path: Path) -> Iterator[str]:
+    """Read a text file as it is needed, one sentence or more a line, without the ids of its lines.
+
+    Only all lines together tell whether they have ids: a file without "|" in its first has none.
+    """
+    parts = _read_blocks(path)
+    first = next(parts)
+    if "|" in first.partition("\n")[0]:
+        return iter(["\n".join(_by_id("".join([first, *parts]), path).values())])
+    return chain([first], parts)
+
+
+def _read_blocks(path: Path) -> Iterator[str]:
+    """Yield a file without empty lines, a line or part of one at a time; raise if it is empty."""
+    is_empty = at_start = True
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            while block := file.readline(_BLOCK):
+                block = _SPACES.sub(_line_end, block)
+                block = block.lstrip() if at_start else block
+                if block:
+                    is_empty, at_start = False, block.endswith("\n")
+                    yield block
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from error
+    if is_empty:
+        raise UserError(f"{path} holds no text: write one line for each recording to be made")
+
+
+def _line_end(spaces: re.Match) -> str:
+    return "\n" if _LINE_END.search(spaces[0]) else spaces[0]
+
+
+def _by_id(text: str, path: Path) -> dict[str, str]:
+    lines = [line.strip() for line in text.strip().split("\n")]
+    if not all("|" in line for line in lines):
+        return {f"{number:04d}": line for number, line in enumerate(lines, 1)}
+    found: dict[str, str] = {}
+    for line in lines:
+        name, _, said = line.partition("|")
+        _check_id(name, said, found, path)
+        found[name] = said
+    return found
+
+
+def _check_id(name: str, text: str, known: dict[str, str], path: Path) -> None:
+    if not _SAFE_ID.fullmatch(name):
+        raise UserError(f"{path}: {name!r} cannot name a file: use letters, digits, '_', '.', '-'")
+    if name in known:
+        raise UserError(f"{path}: two lines are called {name!r}: give each its own name")
+    if "|" in text:
+        raise UserError(f"{path}: the line {name!r} has more than one '|': keep id|text")
+
+
+def _write(target: Path, speech: Speech, save_mel: bool) -> None:
+    write_wav(target, speech.samples, speech.sample_rate)
+    if save_mel:
+        mel = BytesIO()
+        np.save(mel, speech.mel)
+        write_output(target.with_suffix(".npy"), mel.getvalue())
