@@ -11,8 +11,8 @@ import numpy as np
 import soundfile
 import soxr
 
+from myxtts.atomic import refusal, write_whole
 from myxtts.audio.bounds import LOUDEST, AudioInfo, excess, implausibility
-from myxtts.disk import refusal, write_whole
 from myxtts.errors import UserError
 from myxtts.files import NotRegularError, open_regular
 from myxtts.monitoring.timers import DECODE, READ, stage

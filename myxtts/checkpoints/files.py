@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from myxtts.atomic import FULL, refusal, sync
 from myxtts.checkpoints.tensors import TYPES, not_finite, parse_tensors
 from myxtts.config.documents import (
     MOST_JSON_BYTES,
@@ -24,7 +25,6 @@ from myxtts.config.documents import (
     read_document,
     shown,
 )
-from myxtts.disk import FULL, refusal, sync
 from myxtts.errors import UserError
 
 _SEAL = "check"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from myxtts.atomic import refusal, write_whole
 from myxtts.config.config import ALIASES, LAST_RATE_SHARE, SECTIONS, SETTINGS, XTTSConfig
 from myxtts.config.documents import sealed_text
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
@@ -19,7 +20,6 @@ from myxtts.config.flags import FLAGS
 from myxtts.config.legacy_keys import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.presets import PRESETS, create_default_config
 from myxtts.config.yaml_keys import Key, read_keys
-from myxtts.disk import refusal, write_whole
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from myxtts.disk import write_whole
+from myxtts.atomic import write_whole
 from myxtts.evaluation.asr import Recording
 
 _FORMAT = 1

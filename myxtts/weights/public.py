@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from myxtts.disk import FULL, too_large
+from myxtts.atomic import FULL, too_large
 from myxtts.weights.error import WeightsError
 
 Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), done, total bytes

@@ -5,8 +5,8 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
+from myxtts.atomic import FULL, UNWRITABLE, too_large, write_whole
 from myxtts.data.store.shard_index import CacheError
-from myxtts.disk import FULL, UNWRITABLE, too_large, write_whole
 
 
 def write_atomically(path: Path, content: bytes) -> None:

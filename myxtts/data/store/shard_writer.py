@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from myxtts.atomic import naming, sync
 from myxtts.data.store import mmap
 from myxtts.data.store.disk import write_atomically
 from myxtts.data.store.shard_index import ShardIndex, Strings, encode_index
-from myxtts.disk import naming, sync
 
 # Utterances start on multiples of so many rows and are filled up with zeros, so that a batch is
 # gathered in blocks of rows: a sixteenth of the indices, and larger pieces to copy.

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from myxtts.atomic import UNWRITABLE
 from myxtts.data.store import mmap
 from myxtts.data.store.disk import explained, write_atomically
 from myxtts.data.store.shard_index import (
@@ -32,7 +33,6 @@ from myxtts.data.store.shard_index import (
     encode_index,
 )
 from myxtts.data.store.shard_writer import Column, Row, ShardDraft, hash64, in_blocks
-from myxtts.disk import UNWRITABLE
 from myxtts.files import NotRegularError, read_regular
 from myxtts.monitoring.cores import available_cores
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from myxtts.atomic import write_whole
 from myxtts.checkpoints.files import explained
 from myxtts.checkpoints.states import SavedState
-from myxtts.disk import write_whole
 from myxtts.monitoring.history import (
     HISTORY,
     VALIDATED,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from myxtts.atomic import sync
 from myxtts.checkpoints import (
     Best,
     CheckpointError,
@@ -24,7 +25,6 @@ from myxtts.checkpoints import (
     unmark_best,
 )
 from myxtts.checkpoints.files import DamagedError, explained, remove_folder
-from myxtts.disk import sync
 from myxtts.monitoring.history import HISTORY
 from myxtts.training.hooks.evaluation import EvaluationHook
 from myxtts.training.hooks.records import HistoryHook

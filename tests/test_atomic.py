@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from myxtts.atomic import refusal, write_whole
 from myxtts.checkpoints.files import CheckpointError, write_json_atomically
 from myxtts.config.config import XTTSConfig
 from myxtts.config.fields import ConfigError
 from myxtts.config.io import save_config
-from myxtts.disk import refusal, write_whole
 from myxtts.errors import UserError
 from myxtts.training.runs import alone_in
 
