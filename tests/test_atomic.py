@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from myxtts.atomic import refusal, write_whole
+from myxtts import atomic
 from myxtts.checkpoints.files import CheckpointError, write_json_atomically
 from myxtts.config.config import XTTSConfig
 from myxtts.config.fields import ConfigError
@@ -42,17 +42,17 @@ def refuse(monkeypatch):
 
 def test_a_file_larger_than_the_limit_names_file_and_limit_and_leaves_the_old_one(tmp_path):
     path = tmp_path / "a"
-    write_whole(path, b"old")
+    atomic.write(path, b"old")
     with file_limit(1000), pytest.raises(OSError) as caught:
-        write_whole(path, bytes(1001))
+        atomic.write(path, bytes(1001))
     assert caught.value.errno == errno.EFBIG and caught.value.filename == str(path)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a"]
     with file_limit(1000):
-        assert refusal(path, caught.value) == (
+        assert atomic.explain(path, caught.value) == (
             f"{path} would be larger than 1,000 bytes, the most that this process may write to a "
             "file: raise the limit (ulimit -f unlimited) and run the same command again"
         )
-    assert "larger than its file system allows" in refusal(path, caught.value)
+    assert "larger than its file system allows" in atomic.explain(path, caught.value)
 
 
 def test_a_checkpoint_larger_than_the_limit_names_it(tmp_path):
@@ -82,6 +82,6 @@ def test_a_run_in_a_folder_that_cannot_be_written_is_explained(tmp_path, monkeyp
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
     monkeypatch.setattr("builtins.open", read_only)
-    with pytest.raises(UserError, match=r"\.lock \(Read-only file system\): make .*run writable"):
+    with pytest.raises(UserError, match=r"\.lock \(Read-only file system\): make .*run a writable"):
         with alone_in(tmp_path / "run"):
             pass

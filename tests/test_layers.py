@@ -12,7 +12,8 @@ import myxtts
 PACKAGE = Path(myxtts.__file__).parent
 # From the lowest to the highest. Who shares a layer does not import each other.
 LAYERS = (
-    ("errors", "files", "atomic"),
+    ("errors", "files"),
+    ("atomic",),
     ("config", "monitoring"),
     ("text", "audio", "weights", "runtime"),
     ("data", "models", "demo_corpus"),

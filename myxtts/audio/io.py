@@ -11,7 +11,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from myxtts.atomic import refusal, write_whole
+from myxtts.atomic import write_output
 from myxtts.audio.bounds import LOUDEST, AudioInfo, excess, implausibility
 from myxtts.errors import UserError
 from myxtts.files import NotRegularError, open_regular
@@ -125,15 +125,6 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
     wav = BytesIO()
     soundfile.write(wav, pcm, sample_rate, subtype="PCM_16", format="WAV")
     write_output(path, wav.getvalue())
-
-
-def write_output(path: Path, content: bytes) -> None:
-    """Write a file that the user asked for, whole or not at all; explain where it cannot be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
-    except OSError as error:
-        raise UserError(refusal(path, error)) from error
 
 
 class _Forward(soundfile.SoundFile):

@@ -1,22 +1,15 @@
-"""Folders that are whole or not there, and files that are known by their size and sha256.
-
-A folder is filled under a hidden name beside its place and renamed. One that is replaced is set
-aside under another hidden name until the new one is in place: `present` finds it there if a kill
-came in between.
-"""
+"""The files of checkpoints and voices, which are known by their size and sha256."""
 
 import contextlib
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from myxtts.atomic import FULL, refusal, sync
+from myxtts import atomic
 from myxtts.checkpoints.tensors import TYPES, not_finite, parse_tensors
 from myxtts.config.documents import (
     MOST_JSON_BYTES,
@@ -41,44 +34,14 @@ class DamagedError(CheckpointError):
 @contextlib.contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
     """Yield a folder to fill; it takes the place of `target` once it is whole and on the disk."""
-    draft = draft_of(target)
-    with explained(target):
-        try:
-            if draft.exists():
-                shutil.rmtree(draft)
-            draft.mkdir(parents=True)
-            yield draft
-            for path in (*draft.iterdir(), draft):
-                sync(path)
-            _put_in_place(draft, target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-
-
-def present(target: Path) -> Path:
-    """The folder, or the one that was set aside for it and never replaced."""
-    if target.exists() or not set_aside_of(target).exists():
-        return target
-    return set_aside_of(target)
+    with explained(target), atomic.new_folder(target) as draft:
+        yield draft
 
 
 def remove_folder(path: Path) -> None:
     """Remove a folder so that, whenever a kill comes, nothing looks like half of it."""
-    draft = draft_of(path)
     with explained(path):
-        if draft.exists():
-            shutil.rmtree(draft)
-        os.rename(path, draft)
-        sync(path.parent)  # or a power cut could keep the name and lose what is in it
-        shutil.rmtree(draft)
-
-
-def draft_of(target: Path) -> Path:
-    return target.with_name(f".{target.name}.tmp")
-
-
-def set_aside_of(target: Path) -> Path:
-    return target.with_name(f".{target.name}.old")
+        atomic.remove_folder(path)
 
 
 def write_tensors(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -157,20 +120,13 @@ def unsealed(path: Path, record: Mapping[str, Any], *, required: bool) -> dict[s
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_bytes(_encoded(record))
 
 
 def write_json_atomically(path: Path, record: Mapping[str, Any]) -> None:
-    """Write beside, sync, rename: readers see the old file or the new one."""
-    draft = draft_of(path)
+    """Write a record so that readers see the old file or the new one."""
     with explained(path):
-        try:
-            write_json(draft, record)
-            sync(draft)
-            os.replace(draft, path)
-            sync(path.parent)
-        finally:
-            draft.unlink(missing_ok=True)
+        atomic.write(path, _encoded(record), alone=True)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -186,29 +142,9 @@ def read_json(path: Path) -> dict[str, Any]:
     return record
 
 
-@contextlib.contextmanager
-def explained(target: Path) -> Iterator[None]:
+def explained(target: Path) -> contextlib.AbstractContextManager[None]:
     """Say what to do where a disk is full or must not be written."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL:
-            raise CheckpointError(
-                f"no space left while writing {target}. What was saved before is untouched: free "
-                "some space and run the same command again"
-            ) from error
-        raise CheckpointError(refusal(target, error)) from error
-
-
-def _put_in_place(draft: Path, target: Path) -> None:
-    aside = set_aside_of(target)
-    if target.exists():
-        if aside.exists():
-            shutil.rmtree(aside)
-        os.rename(target, aside)
-    os.rename(draft, target)
-    sync(target.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+    return atomic.explained(target, CheckpointError, kept="what was saved before is untouched")
 
 
 @contextlib.contextmanager
@@ -240,6 +176,10 @@ def _read_checked(path: Path, record: Mapping[str, Any]) -> bytearray:
                 raise DamagedError(f"{path} changes while it is read")
         _compare(path, hashlib.sha256(content).hexdigest(), record)
     return content
+
+
+def _encoded(record: Mapping[str, Any]) -> bytes:
+    return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _digest(record: Mapping[str, Any]) -> str:

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from myxtts import atomic
 from myxtts.checkpoints.files import (
     CheckpointError,
     DamagedError,
     describe,
     explained,
     new_folder,
-    present,
     read_json,
     read_tensors,
     remove_folder,
@@ -193,7 +193,7 @@ def _arrays_of(state: Path) -> str | None:
 
 def state_path(folder: str | Path, step: int) -> Path:
     """Where the state of a step is, or would be."""
-    return present(Path(folder) / _name(step))
+    return atomic.present(Path(folder) / _name(step))
 
 
 def prune(folder: str | Path, keep: int, protect: Iterable[str | Path] = ()) -> list[Path]:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 import myxtts
+from myxtts import atomic
 from myxtts.checkpoints.files import (
     CheckpointError,
     DamagedError,
     describe,
     is_description,
     new_folder,
-    present,
     read_json,
     read_tensors,
     sealed,
@@ -129,8 +129,8 @@ def read_vocoder(folder: Path) -> VocoderFiles:
 def find_vocoder(path: Path) -> Path | None:
     """The vocoder's folder in a folder: itself, or where a run keeps it."""
     for folder in (path, *(path / name for name in _INSIDE_RUN)):
-        if (present(folder) / _CARD).is_file():
-            return present(folder)
+        if (atomic.present(folder) / _CARD).is_file():
+            return atomic.present(folder)
     return None
 
 

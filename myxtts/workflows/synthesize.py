@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from myxtts.audio.io import write_output, write_wav
+from myxtts.atomic import write_output
+from myxtts.audio.io import write_wav
 from myxtts.errors import UserError
 from myxtts.inference.speech import Speech
 from myxtts.inference.synthesizer import Synthesizer

@@ -11,7 +11,6 @@ from myxtts.checkpoints import (
     CheckpointError,
     abandon_after,
     best_state,
-    files,
     latest_state,
     load_state,
     mark_best,
@@ -249,7 +248,7 @@ def test_a_kill_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         rename(source, target)
 
-    monkeypatch.setattr(files.os, "rename", die_at_the_second)
+    monkeypatch.setattr(os, "rename", die_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         save_state(tmp_path, 10, ARRAYS, {"take": 2})
     monkeypatch.undo()
@@ -268,7 +267,7 @@ def test_a_full_disk_is_explained_and_leaves_earlier_states_alone(tmp_path, monk
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match="no space left .*step-00000020.*untouched"):
         save_state(tmp_path, 20, ARRAYS, {})
     assert os.listdir(tmp_path) == ["step-00000010"] and latest_state(tmp_path).step == 10

@@ -170,7 +170,7 @@ def test_a_kill_between_the_two_renames_leaves_the_earlier_voice(tmp_path, monke
             raise KeyboardInterrupt
         rename(source, target)
 
-    monkeypatch.setattr(files.os, "rename", die_when_putting_in_place)
+    monkeypatch.setattr(os, "rename", die_when_putting_in_place)
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path / "voice", make_model(1))
     monkeypatch.undo()

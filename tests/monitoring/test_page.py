@@ -238,7 +238,7 @@ def test_a_page_replaces_the_old_one_and_leaves_nothing_else(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot write the page .*file/page.html"):
+    with pytest.raises(UserError, match="cannot write .*file/page.html"):
         write_page(tmp_path / "file" / "page.html", BARE)
 
 

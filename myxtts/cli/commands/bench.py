@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from myxtts import atomic
 from myxtts.cli import terminal
 from myxtts.cli.settings import (
     DATA_FIELDS,
@@ -22,7 +23,6 @@ from myxtts.cli.terminal import add_command, import_tensorflow
 from myxtts.config.config import XTTSConfig
 from myxtts.config.flags import flag_values
 from myxtts.config.io import resolve
-from myxtts.disk import write_whole
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 
@@ -95,7 +95,7 @@ def acceptance(args: argparse.Namespace) -> int:
     print("\n".join(["", *map(str, mode_targets(found)), *map(str, aims), *named, summary(aims)]))
     if args.json:
         facts = {"command": command, "machine": machine, **as_json(found)}
-        write_whole(args.json, (json.dumps(facts, indent=2) + "\n").encode())
+        atomic.write_output(args.json, f"{json.dumps(facts, indent=2)}\n".encode())
     return NOT_MET if missed else 0
 
 

@@ -5,14 +5,15 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
-from myxtts.atomic import FULL, UNWRITABLE, too_large, write_whole
+from myxtts import atomic
+from myxtts.atomic import FULL, UNWRITABLE, too_large
 from myxtts.data.store.shard_index import CacheError
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write to a temporary name, sync, rename: readers see the old file or the new one, whole."""
     with explained(path.parent):
-        write_whole(path, content)
+        atomic.write(path, content)
 
 
 def unwritable_message(folder: Path, error: OSError) -> str:

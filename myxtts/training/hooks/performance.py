@@ -61,7 +61,7 @@ class PerformanceHook(Listener):
 
     def start(self, step: int) -> None:
         if self.folder is not None:
-            for left in self.folder.glob(f".{PAGE}.*.tmp"):  # by a process that was killed
+            for left in self.folder.glob(f"{PAGE}.*.tmp"):  # by a process that was killed
                 left.unlink()
             self.sampler = SystemSampler()
             self.sampler.start()

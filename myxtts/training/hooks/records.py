@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from myxtts.atomic import write_whole
+from myxtts import atomic
 from myxtts.checkpoints.files import explained
 from myxtts.checkpoints.states import SavedState
 from myxtts.monitoring.history import (
@@ -181,7 +181,7 @@ def forget_after(path: Path, step: int) -> None:
 
 def _rewrite(path: Path, lines: Sequence[Line]) -> None:
     with explained(path):
-        write_whole(path, b"".join(line.text for line in lines), alone=True)
+        atomic.write(path, b"".join(line.text for line in lines), alone=True)
 
 
 class NonFiniteHook(Hook):
