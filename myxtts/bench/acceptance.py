@@ -79,7 +79,7 @@ def _measure(
     reader = GpuReader.open() if state.gpus and not step_ms else None
     modes = _modes(config, step_ms, effort, folder, state, reader)
     show(f"\nThe modes\n{modes}")
-    stored = _with(config, preprocessing_mode="precompute", cache_dir=str(folder / PRECOMPUTE))
+    stored = config.replace(preprocessing_mode="precompute", cache_dir=str(folder / PRECOMPUTE))
     loaders = _loaders(stored, step_ms or STEP_MS, effort)
     show(f"\nThe loader's switches\n{loaders}")
     steps = _steps(stored, effort, state.xla)
@@ -137,11 +137,6 @@ def _folder(config: XTTSConfig) -> Iterator[Path]:
         above.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="myxtts-bench-", dir=above) as folder:
         yield Path(folder)
-
-
-def _with(config: XTTSConfig, **settings: Any) -> XTTSConfig:
-    parts = {"data": config.data, "model": config.model, "training": config.training}
-    return XTTSConfig(**parts, **settings)
 
 
 def _figures(mode: ModeResult) -> dict[str, Any]:

@@ -229,7 +229,7 @@ def _on_corpus(config: XTTSConfig, folder: Path) -> XTTSConfig:
         "batch_size": BATCH_SIZE,
         "preprocessing_mode": "precompute",
     }
-    return XTTSConfig(data=config.data, model=config.model, training=config.training, **own)
+    return config.replace(**own)
 
 
 def _gpu_prefetch(device: str, batches: Iterable[dict]) -> Check:

@@ -229,13 +229,7 @@ class _Trial:
     utterances: int = 0
 
     def run(self, mode: str, cache: Path) -> ModeRun:
-        settings = {"preprocessing_mode": mode, "cache_dir": str(cache)}
-        config = XTTSConfig(
-            data=self.config.data,
-            model=self.config.model,
-            training=self.config.training,
-            **settings,
-        )
+        config = self.config.replace(preprocessing_mode=mode, cache_dir=str(cache))
         began = time.perf_counter()
         data = TrainingData(config)
         preparation_seconds = time.perf_counter() - began

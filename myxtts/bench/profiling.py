@@ -275,4 +275,4 @@ def reopened(data: TrainingData, **settings) -> TrainingData:
 
 
 def _changed(config: XTTSConfig, **settings) -> XTTSConfig:
-    return XTTSConfig(data=config.data, model=config.model, training=config.training, **settings)
+    return config.replace(**settings)

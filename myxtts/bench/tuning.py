@@ -176,8 +176,7 @@ def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSCo
 
 def with_settings(config: XTTSConfig, values: Mapping[str, Any]) -> XTTSConfig:
     """The configuration with some settings, by their paths, at other values."""
-    flat = {path.rpartition(".")[2]: value for path, value in values.items()}
-    return XTTSConfig(data=config.data, model=config.model, training=config.training, **flat)
+    return config.replace(**values)
 
 
 def trial_length(seconds: float, most: int) -> int:

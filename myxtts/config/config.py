@@ -437,6 +437,16 @@ class XTTSConfig:
         self._xla: bool | None = None
         self.check()
 
+    def replace(self, **changes: Any) -> "XTTSConfig":
+        """A copy with other sections or settings; a setting goes by its name or by its path."""
+        given = {name: changes.pop(name, getattr(self, name)) for name in SECTIONS}
+        copy = XTTSConfig(**given)
+        for owner, values in _by_section(changes).items():
+            for name, value in values.items():
+                setattr(getattr(copy, owner), name, value)
+        copy.check()
+        return copy
+
     def check(self) -> None:
         """Raise ConfigError where values do not fit; call it after changing several of them."""
         for name in SECTIONS:
@@ -487,12 +497,12 @@ def _by_section(flat: dict[str, Any]) -> dict[str, dict[str, Any]]:
     values: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
     paths = [*_declared(), *ALIASES]
     for name, value in flat.items():
-        owners = {path.split(".")[0] for path in paths if path.endswith(f".{name}")}
+        owners = {path.split(".")[0] for path in paths if f".{path}".endswith(f".{name}")}
         if not owners:
             raise unknown_setting(name, paths, "among the keywords of XTTSConfig")
         if len(owners) > 1:
             raise ConfigError(f"{name!r} belongs to {' and '.join(sorted(owners))}: give a section")
-        values[owners.pop()][name] = value
+        values[owners.pop()][name.rpartition(".")[2]] = value
     return values
 
 

@@ -112,4 +112,4 @@ def _own_config(config: DataConfig | XTTSConfig) -> XTTSConfig:
     if isinstance(config, DataConfig):
         return XTTSConfig(data=config)
     config.check()
-    return XTTSConfig(data=config.data, model=config.model, training=config.training)
+    return config.replace()

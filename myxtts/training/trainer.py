@@ -493,7 +493,7 @@ def write_voice(folder: Path, voice: Voice) -> None:
 
 def _portable(config: XTTSConfig) -> XTTSConfig:
     """The settings without this machine's paths: a voice goes anywhere."""
-    copy = XTTSConfig(data=config.data, model=config.model, training=config.training)
+    copy = config.replace()
     for name in PATHS:
         setattr(copy.data, name, getattr(DataConfig, name))
     # The encoder's weights are among the voice's own.

@@ -1,7 +1,6 @@
 """Two stages, one after the other: first the voice, then the vocoder that speaks its mels."""
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 from myxtts.checkpoints import load_voice
@@ -67,5 +66,4 @@ def stage1_config(config: XTTSConfig) -> XTTSConfig:
     rate = training.stage1_learning_rate or training.learning_rate
     least = training.min_learning_rate
     least = None if least is None else min(least, rate)
-    changed = replace(training, epochs=epochs, learning_rate=rate, min_learning_rate=least)
-    return XTTSConfig(data=config.data, model=config.model, training=changed)
+    return config.replace(epochs=epochs, learning_rate=rate, min_learning_rate=least)

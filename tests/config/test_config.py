@@ -233,3 +233,18 @@ def test_every_setting_that_sizes_the_model_is_bounded():
         if spec.type is int:
             with pytest.raises(ConfigError, match=f"model.{name} must be at most"):
                 ModelConfig(**{name: 10**6})
+
+
+def test_replace_changes_a_copy_by_name_by_path_or_by_section():
+    config = XTTSConfig(batch_size=8, enable_xla=True)
+    other = config.replace(batch_size=4, **{"training.seed": 7, "data.fmax": 7000.0})
+    assert (other.data.batch_size, other.training.seed, other.data.fmax) == (4, 7, 7000.0)
+    assert (config.data.batch_size, config.training.seed) == (8, 42)
+    model = ModelConfig(model_size="tiny")
+    assert config.replace(model=model, dropout=0.2).model == dataclasses.replace(model, dropout=0.2)
+    # One switch under two names stays one.
+    assert config.replace(enable_xla_compilation=False).data.enable_xla is False
+    with pytest.raises(ConfigError, match="did you mean .*batch_size"):
+        config.replace(batch_sice=4)
+    with pytest.raises(ConfigError, match="win_length"):
+        config.replace(win_length=4096)

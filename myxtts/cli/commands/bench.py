@@ -107,8 +107,7 @@ def settle(args: argparse.Namespace) -> XTTSConfig:
         chosen["batch_size"] = BATCH_SIZE
     if resolved.origins["data.dataset_path"] == "default":
         chosen["data_path"] = make_built_in(CORPUS, CLAUSES)
-    parts = {name: getattr(resolved.config, name) for name in ("data", "model", "training")}
-    config = XTTSConfig(**parts, **chosen)
+    config = resolved.config.replace(**chosen)
     check_corpus(config.data)
     return config
 

@@ -3,7 +3,6 @@
 import argparse
 import logging
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,10 +82,7 @@ def hear_voice(path: Path, config: XTTSConfig) -> "tuple[Voice, XTTSConfig]":
 
     voice = load_voice(path)
     own = {name: getattr(voice.config.data, name) for name in FEATURES}
-    changed = XTTSConfig(
-        data=replace(config.data, **own), model=config.model, training=config.training
-    )
-    return voice, changed
+    return voice, config.replace(**own)
 
 
 def train(

@@ -399,7 +399,7 @@ def as_begun(config: XTTSConfig, folder: Path) -> XTTSConfig:
     if tuple(sizes.values()) == tuple(chosen.values()):
         return config
     log.info("as %s was begun: %s", folder, ", ".join(f"{k}: {v}" for k, v in sizes.items()))
-    return XTTSConfig(data=config.data, model=config.model, training=config.training, **sizes)
+    return config.replace(**sizes)
 
 
 def build_discriminators(training: TrainingConfig) -> list[keras.Model]:
