@@ -6,7 +6,7 @@ from dataclasses import Field, dataclass
 from typing import Any
 
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.config.fields import ConfigError, Section, option, section, unknown_setting
+from myxtts.config.fields import ConfigError, Effect, Section, option, section, unknown_setting
 from myxtts.config.sizes import check_size
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "ModelConfig",
     "TrainingConfig",
     "XTTSConfig",
+    "affecting",
     "audio_spec_of",
 ]
 
@@ -35,12 +36,12 @@ class DataConfig(Section):
     """Where the corpus lies, how it becomes features, and how features become batches."""
 
     # The corpus
-    dataset_path: str = option("./data/ljspeech", "the corpus")
-    val_dataset_path: str = option("", "a separate corpus for validation")
-    metadata_train_file: str = option("", "metadata of the training utterances")
-    metadata_eval_file: str = option("", "metadata of the validation utterances")
-    wavs_train_dir: str = option("", "recordings of the training utterances")
-    wavs_eval_dir: str = option("", "recordings of the validation utterances")
+    dataset_path: str = option("./data/ljspeech", "the corpus", affects="path")
+    val_dataset_path: str = option("", "a separate corpus for validation", affects="path")
+    metadata_train_file: str = option("", "metadata of the training utterances", affects="path")
+    metadata_eval_file: str = option("", "metadata of the validation utterances", affects="path")
+    wavs_train_dir: str = option("", "recordings of the training utterances", affects="path")
+    wavs_eval_dir: str = option("", "recordings of the validation utterances", affects="path")
     language: str = option("en", "language of utterances whose metadata name none")
     speaker_pattern: str = option("", "regular expression that finds the speaker in an id")
     val_fraction: float = option(
@@ -61,25 +62,58 @@ class DataConfig(Section):
 
     # Features
     sample_rate: int = option(
-        _SPEC.sample_rate, "samples per second of the features", low=1, high=384_000
+        _SPEC.sample_rate,
+        "samples per second of the features",
+        low=1,
+        high=384_000,
+        affects="features",
     )
-    n_fft: int = option(_SPEC.n_fft, "samples per Fourier transform", low=2, high=8192)
-    hop_length: int = option(_SPEC.hop_length, "samples between two frames", low=1, high=8192)
-    win_length: int = option(_SPEC.win_length, "samples under the window", low=2, high=8192)
-    n_mels: int = option(_SPEC.n_mels, "mel bands", low=1, high=512)
-    fmin: float = option(_SPEC.fmin, "lowest frequency of the mel bands, Hz", low=0.0)
-    fmax: float = option(_SPEC.fmax, "highest frequency of the mel bands, Hz", low=1.0)
-    mel_floor: float = option(_SPEC.floor, "least magnitude before the logarithm", low=1e-12)
-    trim_silence: bool = option(False, "cut silence at both ends of a recording")
-    trim_top_db: float = option(40.0, "this far below the peak is silence, dB", low=1.0)
+    n_fft: int = option(
+        _SPEC.n_fft, "samples per Fourier transform", low=2, high=8192, affects="features"
+    )
+    hop_length: int = option(
+        _SPEC.hop_length, "samples between two frames", low=1, high=8192, affects="features"
+    )
+    win_length: int = option(
+        _SPEC.win_length, "samples under the window", low=2, high=8192, affects="features"
+    )
+    n_mels: int = option(_SPEC.n_mels, "mel bands", low=1, high=512, affects="features")
+    fmin: float = option(
+        _SPEC.fmin, "lowest frequency of the mel bands, Hz", low=0.0, affects="features"
+    )
+    fmax: float = option(
+        _SPEC.fmax, "highest frequency of the mel bands, Hz", low=1.0, affects="features"
+    )
+    mel_floor: float = option(
+        _SPEC.floor, "least magnitude before the logarithm", low=1e-12, affects="features"
+    )
+    trim_silence: bool = option(
+        False, "cut silence at both ends of a recording", affects="preprocessing"
+    )
+    trim_top_db: float = option(
+        40.0, "this far below the peak is silence, dB", low=1.0, affects="preprocessing"
+    )
     loudness_lufs: float | None = option(
-        None, "bring every recording to this loudness, LUFS (null: leave it)", low=-70.0, high=0.0
+        None,
+        "bring every recording to this loudness, LUFS (null: leave it)",
+        low=-70.0,
+        high=0.0,
+        affects="preprocessing",
     )
-    with_pitch: bool = option(True, "compute and store the pitch of every frame")
-    pitch_fmin: float = option(65.0, "lowest pitch that is looked for, Hz", low=1.0)
-    pitch_fmax: float = option(600.0, "highest pitch that is looked for, Hz", low=1.0)
+    with_pitch: bool = option(
+        True, "compute and store the pitch of every frame", affects="features"
+    )
+    pitch_fmin: float = option(
+        65.0, "lowest pitch that is looked for, Hz", low=1.0, affects="preprocessing"
+    )
+    pitch_fmax: float = option(
+        600.0, "highest pitch that is looked for, Hz", low=1.0, affects="preprocessing"
+    )
     text_units: str = option(
-        "characters", "what a token stands for", choices=("characters", "phonemes")
+        "characters",
+        "what a token stands for",
+        choices=("characters", "phonemes"),
+        affects="features",
     )
 
     # The cache
@@ -88,7 +122,9 @@ class DataConfig(Section):
         "precompute: all features before the first step; runtime: none on disk; auto: as fits",
         choices=("auto", "precompute", "runtime"),
     )
-    cache_dir: str = option("", "where features are stored, if not beside the corpus")
+    cache_dir: str = option(
+        "", "where features are stored, if not beside the corpus", affects="path"
+    )
     cache_budget_gb: float = option(0.0, "disk that features may take, GB (0: no limit)", low=0.0)
     cache_dtype: str = option(
         "float16", "type of the stored features", choices=("float16", "float32")
@@ -100,15 +136,27 @@ class DataConfig(Section):
     memory_cache: bool = option(False, "read the whole cache into RAM on opening (network disks)")
 
     # Batches
-    batch_size: int = option(32, "utterances per batch", low=1, high=65_536)
-    max_frames_per_batch: int = option(0, "mel frames per batch (0: no limit)", low=0)
-    pad_to_multiple: int = option(32, "padded lengths are multiples of this", low=1, high=4096)
-    balance_speakers: bool = option(False, "draw every speaker equally often")
+    batch_size: int = option(32, "utterances per batch", low=1, high=65_536, affects="plan")
+    max_frames_per_batch: int = option(
+        0, "mel frames per batch (0: no limit)", low=0, affects="plan"
+    )
+    pad_to_multiple: int = option(
+        32, "padded lengths are multiples of this", low=1, high=4096, affects="plan"
+    )
+    balance_speakers: bool = option(False, "draw every speaker equally often", affects="plan")
     utterances_per_speaker: int = option(
-        0, "utterances of a speaker that share a batch (0: as they come)", low=0, high=65_536
+        0,
+        "utterances of a speaker that share a batch (0: as they come)",
+        low=0,
+        high=65_536,
+        affects="plan",
     )
     shuffle_buffer_multiplier: int = option(
-        10, "size of the pools that are sorted by length, in fives of batches", low=1, high=10_000
+        10,
+        "size of the pools that are sorted by length, in fives of batches",
+        low=1,
+        high=10_000,
+        affects="plan",
     )
     num_workers: int = option(
         8, "parallel workers, never more than the cores there are", low=1, high=4096
@@ -166,7 +214,10 @@ class ModelConfig(Section):
     """How large the model is and of which parts."""
 
     model_size: str = option(
-        "small", "preset that sets what is not set", choices=("tiny", "small", "normal", "big")
+        "small",
+        "preset that sets what is not set",
+        choices=("tiny", "small", "normal", "big"),
+        affects="origin",
     )
     text_encoder_dim: int = option(256, "width of the text encoder", low=8, high=_WIDEST)
     text_encoder_conv_layers: int = option(
@@ -189,13 +240,18 @@ class ModelConfig(Section):
     audio_encoder_layers: int = option(4, "convolutions of the reference encoder", low=1, high=16)
     speaker_embedding_dim: int = option(192, "numbers that describe a voice", low=2, high=_WIDEST)
     use_pretrained_speaker_encoder: bool | None = option(
-        None, "describe voices by a published speaker encoder (null: where its path is given)"
+        None,
+        "describe voices by a published speaker encoder (null: where its path is given)",
+        affects="origin",
     )
     speaker_encoder_type: str = option(
-        "ecapa_tdnn", "which one its weights are of", choices=("ecapa_tdnn", "resemblyzer", "coqui")
+        "ecapa_tdnn",
+        "which one its weights are of",
+        choices=("ecapa_tdnn", "resemblyzer", "coqui"),
+        affects="origin",
     )
     speaker_encoder_path: str = option(
-        "", "its weights (empty: where `myxtts weights get` puts them)"
+        "", "its weights (empty: where `myxtts weights get` puts them)", affects="path"
     )
     freeze_speaker_encoder: bool = option(
         True, "leave its weights as they were published, and describe each recording only once"
@@ -209,13 +265,24 @@ class ModelConfig(Section):
 
     # The vocoder
     vocoder_type: str = option(
-        "hifigan", "what the second stage trains", choices=("griffin_lim", "istft", "hifigan")
+        "hifigan",
+        "what the second stage trains",
+        choices=("griffin_lim", "istft", "hifigan"),
+        affects="vocoder",
     )
-    hifigan_version: str = option("v1", "its published size", choices=("v1", "v2", "v3"))
-    istft_dim: int = option(128, "width of the istft vocoder", low=8, high=_WIDEST)
-    istft_blocks: int = option(2, "its residual blocks", low=1, high=_DEEPEST)
+    hifigan_version: str = option(
+        "v1", "its published size", choices=("v1", "v2", "v3"), affects="vocoder"
+    )
+    istft_dim: int = option(
+        128, "width of the istft vocoder", low=8, high=_WIDEST, affects="vocoder"
+    )
+    istft_blocks: int = option(2, "its residual blocks", low=1, high=_DEEPEST, affects="vocoder")
     istft_projections: int = option(
-        4, "how often it corrects its spectrum towards the mel (0: fastest)", low=0, high=100
+        4,
+        "how often it corrects its spectrum towards the mel (0: fastest)",
+        low=0,
+        high=100,
+        affects="vocoder",
     )
 
     @property
@@ -253,7 +320,9 @@ class TrainingConfig(Section):
     # How long
     epochs: int = option(1000, "passes over the corpus", low=1)
     max_steps: int = option(0, "end after so many steps (0: after the epochs)", low=0)
-    seed: int = option(42, "what every random choice derives from", low=0, high=2**32 - 1)
+    seed: int = option(
+        42, "what every random choice derives from", low=0, high=2**32 - 1, affects="plan"
+    )
 
     # The optimizer
     learning_rate: float = option(1e-3, "highest learning rate", low=1e-9, high=1.0)
@@ -306,7 +375,9 @@ class TrainingConfig(Section):
     )
 
     # The run
-    checkpoint_dir: str = option("runs/voice", "where checkpoints, logs and the voice are kept")
+    checkpoint_dir: str = option(
+        "runs/voice", "where checkpoints, logs and the voice are kept", affects="path"
+    )
     auto_tune: bool = option(
         False, "choose reader, workers, prefetch depth and batch size by short measurements"
     )
@@ -321,7 +392,9 @@ class TrainingConfig(Section):
     evaluation_metric: str = option(
         "cer", "which score keeps the best voice", choices=("wer", "cer", "mos", "mcd", "loss")
     )
-    tensorboard_log_dir: str = option("", "TensorBoard's folder, if not in the checkpoint folder")
+    tensorboard_log_dir: str = option(
+        "", "TensorBoard's folder, if not in the checkpoint folder", affects="path"
+    )
     use_wandb: bool = option(False, "log to Weights & Biases as well")
     wandb_project: str = option("myxtts", "its project")
 
@@ -379,12 +452,6 @@ class TrainingConfig(Section):
         )
 
 
-# The settings of the model that are about its vocoder, which is a model of its own.
-VOCODER_FIELDS = (
-    *("vocoder_type", "hifigan_version"),
-    *("istft_dim", "istft_blocks", "istft_projections"),
-)
-
 SECTIONS: dict[str, type[Section]] = {
     cls.section: cls for cls in (DataConfig, ModelConfig, TrainingConfig)
 }
@@ -412,6 +479,11 @@ ALIASES: dict[str, str] = {
 } | {
     path: spec.metadata["same_as"] for path, spec in _declared().items() if spec.metadata["same_as"]
 }
+
+
+def affecting(*kinds: Effect) -> tuple[str, ...]:
+    """The paths of the settings of all sections that affect one of these."""
+    return tuple(f"{name}.{own}" for name, cls in SECTIONS.items() for own in cls.affecting(*kinds))
 
 
 @dataclass(init=False)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, field, fields
 from types import NoneType
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from myxtts.config.documents import shown
 from myxtts.errors import UserError
@@ -20,6 +20,12 @@ _WORDS = {
 _SHORT = {"lr": "learning_rate"}
 _MOST = 10**9  # of anything that can be counted
 _NOTHING = frozenset({"none", "null", "auto", "off", "~"})
+
+
+# What a setting has a say in, besides the step itself: which utterances share a batch; which
+# features there are; what their values are; where something lies on this machine; the vocoder; how
+# other settings of the model are chosen.
+Effect = Literal["plan", "features", "preprocessing", "path", "vocoder", "origin"]
 
 
 class ConfigError(UserError, ValueError):
@@ -36,6 +42,7 @@ def option(
     same_as: str = "",
     stored: bool = True,
     old_words: dict[str, str] | None = None,
+    affects: Effect | None = None,
 ) -> Any:
     """Declare a field: `same_as` marks an old name, `stored=False` what no file can hold.
 
@@ -49,6 +56,7 @@ def option(
         "same_as": same_as,
         "stored": stored,
         "old_words": old_words or {},
+        "affects": affects,
     }
     return field(default=default, compare=stored, repr=stored, metadata=metadata)
 
@@ -68,6 +76,11 @@ class Section:
         if spec is None:
             raise unknown_setting(name, [f.name for f in fields(self)], f"in {self.section}")
         object.__setattr__(self, known, coerce(f"{self.section}.{known}", spec, value))
+
+    @classmethod
+    def affecting(cls, *kinds: Effect) -> tuple[str, ...]:
+        """The names of the settings that affect one of these."""
+        return tuple(spec.name for spec in fields(cls) if spec.metadata["affects"] in kinds)
 
     def check(self) -> None:
         """Raise ConfigError where two values do not fit each other."""

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import keras
 import tensorflow as tf
 
-from myxtts.config.config import VOCODER_FIELDS, AudioSpec, ModelConfig
+from myxtts.config.config import AudioSpec, ModelConfig
 from myxtts.models import alignment
 from myxtts.models.audio_encoder import AudioEncoder
 from myxtts.models.decoder import build_decoder, scaled_mel
@@ -35,11 +35,7 @@ POSITION_FEATURES = 4
 
 
 # Settings that are no part of the model: where its parts come from, and its vocoder.
-_ORIGINS = (
-    *("model_size", "use_pretrained_speaker_encoder"),
-    *("speaker_encoder_type", "speaker_encoder_path"),
-    *VOCODER_FIELDS,
-)
+_ORIGINS = ModelConfig.affecting("origin", "path", "vocoder")
 
 
 def build_xtts(

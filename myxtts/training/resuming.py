@@ -10,16 +10,12 @@ from typing import Any
 from myxtts.checkpoints import saved_states
 from myxtts.checkpoints.files import DamagedError
 from myxtts.checkpoints.states import SavedState, read_facts
-from myxtts.config.config import VOCODER_FIELDS, ConfigError, ModelConfig, XTTSConfig
+from myxtts.config.config import ConfigError, ModelConfig, XTTSConfig, affecting
 from myxtts.config.io import load_config
 from myxtts.errors import UserError
 
 # Settings of the model that give it no other variables.
-_FREE = ("model_size", "dropout", "use_pretrained_speaker_encoder", "speaker_encoder_path")
-_FEATURES = (
-    *("sample_rate", "n_fft", "hop_length", "win_length", "n_mels", "fmin", "fmax", "mel_floor"),
-    *("with_pitch", "text_units"),
-)
+_FREE = ("model_size", "dropout", "use_pretrained_speaker_encoder")
 _EFFECTS: dict[str, Callable[[Any], bool]] = {
     # Whether there are such variables, not how large the number is.
     "training.ema_decay": lambda value: value > 0,
@@ -36,7 +32,7 @@ class OtherRun(UserError):
 def decisive_settings(config: XTTSConfig) -> dict[str, Any]:
     """The settings that a run's variables and features follow from, by their paths."""
     model = config.model
-    unused = {*VOCODER_FIELDS, *_FREE}
+    unused = {*ModelConfig.affecting("vocoder", "path"), *_FREE}
     if not model.use_gst:
         unused |= {name for name in ModelConfig.__dataclass_fields__ if name.startswith("gst_")}
     if not model.speaker_encoder:
@@ -44,7 +40,7 @@ def decisive_settings(config: XTTSConfig) -> dict[str, Any]:
     if model.decoder_strategy == "parallel":
         unused.add("decoder_reduction")
     names = [name for name in ModelConfig.__dataclass_fields__ if name not in unused]
-    paths = [*(f"model.{name}" for name in names), *(f"data.{name}" for name in _FEATURES)]
+    paths = [*(f"model.{name}" for name in names), *affecting("features")]
     found = {path: attrgetter(path)(config) for path in (*paths, *_EFFECTS)}
     return found | {"speaker encoder": model.speaker_encoder or "none"}
 

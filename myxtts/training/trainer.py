@@ -25,7 +25,7 @@ from myxtts.checkpoints import (
     variables_of,
 )
 from myxtts.checkpoints.states import SavedState
-from myxtts.config.config import DataConfig, ModelConfig, TrainingConfig, XTTSConfig
+from myxtts.config.config import SETTINGS, DataConfig, XTTSConfig, affecting
 from myxtts.config.io import Setting, save_config, to_dict
 from myxtts.data.batches.training_data import KnownTables, TrainingData
 from myxtts.data.features.embeddings import VoiceEncoder
@@ -75,16 +75,7 @@ from myxtts.training.warm_start import (
 log = logging.getLogger(__name__)
 
 # Settings that decide which utterances share a batch: a place in another plan is no place.
-PLAN_SETTINGS = (
-    *("data.batch_size", "data.max_frames_per_batch", "data.pad_to_multiple"),
-    *("data.balance_speakers", "data.shuffle_buffer_multiplier", "training.seed"),
-    "data.utterances_per_speaker",
-)
-
-PATHS = (
-    *("dataset_path", "val_dataset_path", "metadata_train_file", "metadata_eval_file"),
-    *("wavs_train_dir", "wavs_eval_dir", "cache_dir"),
-)
+PLAN_SETTINGS = affecting("plan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,15 +484,11 @@ def write_voice(folder: Path, voice: Voice) -> None:
 
 def _portable(config: XTTSConfig) -> XTTSConfig:
     """The settings without this machine's paths: a voice goes anywhere."""
-    copy = config.replace()
-    for name in PATHS:
-        setattr(copy.data, name, getattr(DataConfig, name))
+    plain = {path: SETTINGS[path].default for path in affecting("path")}
     # The encoder's weights are among the voice's own.
-    copy.model.use_pretrained_speaker_encoder = bool(config.model.speaker_encoder)
-    copy.model.speaker_encoder_path = ModelConfig.speaker_encoder_path
-    for name in ("checkpoint_dir", "tensorboard_log_dir"):
-        setattr(copy.training, name, getattr(TrainingConfig, name))
-    return copy
+    return config.replace(
+        **plain, use_pretrained_speaker_encoder=bool(config.model.speaker_encoder)
+    )
 
 
 def _setting(config: XTTSConfig, path: str) -> Any:

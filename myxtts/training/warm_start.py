@@ -9,7 +9,7 @@ import numpy as np
 
 from myxtts.checkpoints import Voice, weights_of
 from myxtts.checkpoints.states import SavedState
-from myxtts.config.config import VOCODER_FIELDS, ModelConfig, XTTSConfig
+from myxtts.config.config import DataConfig, ModelConfig, XTTSConfig
 from myxtts.config.io import Setting
 from myxtts.errors import UserError
 
@@ -21,13 +21,13 @@ GROWING = {
 }
 
 # What the weights of a voice were learnt with, and mean nothing without.
-FEATURES = (
-    *("sample_rate", "n_fft", "hop_length", "win_length", "n_mels", "fmin", "fmax", "mel_floor"),
-    *("trim_silence", "trim_top_db", "loudness_lufs", "with_pitch", "pitch_fmin", "pitch_fmax"),
-    "text_units",
-)
+FEATURES = DataConfig.affecting("features", "preprocessing")
 LASTING = (
-    *(f"model.{name}" for name in ModelConfig.__dataclass_fields__ if name not in VOCODER_FIELDS),
+    *(
+        f"model.{name}"
+        for name in ModelConfig.__dataclass_fields__
+        if name not in ModelConfig.affecting("vocoder")
+    ),
     *(f"data.{name}" for name in FEATURES),
 )
 

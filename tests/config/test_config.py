@@ -16,6 +16,7 @@ from myxtts.config.config import (
     ModelConfig,
     TrainingConfig,
     XTTSConfig,
+    affecting,
 )
 from myxtts.config.presets import PRESETS, create_default_config
 from myxtts.errors import UserError
@@ -248,3 +249,13 @@ def test_replace_changes_a_copy_by_name_by_path_or_by_section():
         config.replace(batch_sice=4)
     with pytest.raises(ConfigError, match="win_length"):
         config.replace(win_length=4096)
+
+
+def test_what_a_setting_affects_is_declared_with_it():
+    assert "training.seed" in affecting("plan") and "data.batch_size" in affecting("plan")
+    assert set(ModelConfig.affecting("vocoder")) >= {"vocoder_type", "istft_dim"}
+    assert "n_fft" in DataConfig.affecting("features")
+    assert "trim_silence" not in DataConfig.affecting("features")
+    named = {"dir", "path", "file"}
+    paths = {path for path in SETTINGS if named & set(path.split("_"))}
+    assert paths == set(affecting("path"))

@@ -15,7 +15,7 @@ from myxtts.cli.settings import (
     tell_untuned,
 )
 from myxtts.cli.terminal import add_command, import_tensorflow
-from myxtts.config.config import VOCODER_FIELDS, XTTSConfig
+from myxtts.config.config import XTTSConfig, affecting
 from myxtts.config.flags import FLAGS
 from myxtts.monitoring.progress import progress
 from myxtts.text.languages import greeting
@@ -32,7 +32,7 @@ _ONLY_TWO_STAGES = "training.stage2_on_predicted_mels"
 def fields() -> list[str]:
     """The settings that have a say in the second stage."""
     named = {flag.field for flag in FLAGS}
-    chosen = [_PLACE, *(f"model.{name}" for name in VOCODER_FIELDS)]
+    chosen = [_PLACE, *affecting("vocoder")]
     chosen += [f"training.{name}" for name in _RUN]
     chosen += [path for path in named if path.startswith(("training.stage2_", "training.vocoder_"))]
     return [
