@@ -3,8 +3,10 @@
 import re
 import unicodedata
 
-from myxtts.text import english, other_languages, persian
+from myxtts.text import other_languages
 from myxtts.text.languages import get_language
+from myxtts.text.languages.english import expansion as english
+from myxtts.text.languages.persian import expansion as persian
 
 # Part of every cache's fingerprint: raise it with any change to what `normalise` or, for the same
 # espeak, `phonemize` returns.

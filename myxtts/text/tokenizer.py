@@ -26,7 +26,7 @@ from myxtts.text.cleaners import CLEANERS_VERSION, LANGUAGE_VERSIONS, normalise
 from myxtts.text.errors import TextError
 from myxtts.text.foreign import latin_words
 from myxtts.text.languages import LANGUAGES, get_language
-from myxtts.text.persian_latin import spell_latin
+from myxtts.text.languages.persian.latin import spell_latin
 
 logger = logging.getLogger(__name__)
 

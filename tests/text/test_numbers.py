@@ -4,9 +4,10 @@ import builtins
 
 import pytest
 
-from myxtts.text import numbers, persian_numbers
+from myxtts.text import numbers
 from myxtts.text.cleaners import normalise
 from myxtts.text.errors import MissingExtraError
+from myxtts.text.languages.persian import numbers as persian_numbers
 
 
 @pytest.mark.parametrize(

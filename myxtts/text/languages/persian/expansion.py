@@ -2,10 +2,10 @@
 
 import re
 
+from myxtts.text.languages.persian.dates import DATE_RULES
+from myxtts.text.languages.persian.numbers import decimal_words, ordinal, whole_number
+from myxtts.text.languages.persian.signs import SIGN_RULES, say_lost_signs
 from myxtts.text.numbers import set_apart
-from myxtts.text.persian_dates import DATE_RULES
-from myxtts.text.persian_numbers import decimal_words, ordinal, whole_number
-from myxtts.text.persian_signs import SIGN_RULES, say_lost_signs
 
 __all__ = ["expand", "say_lost_signs"]
 

@@ -2,8 +2,8 @@
 
 import re
 
+from myxtts.text.languages.persian.numbers import cardinal, ordinal, spell_digits
 from myxtts.text.numbers import set_apart
-from myxtts.text.persian_numbers import cardinal, ordinal, spell_digits
 
 _SOLAR_MONTHS = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند".split()
 _MONTHS = "ژانویه فوریه مارس آوریل مه ژوئن ژوئیه اوت سپتامبر اکتبر نوامبر دسامبر".split()

@@ -2,8 +2,8 @@
 
 import re
 
-from myxtts.text.abbreviations import expand_abbreviations
-from myxtts.text.english_dates import DATE_RULES
+from myxtts.text.languages.english.abbreviations import expand_abbreviations
+from myxtts.text.languages.english.dates import DATE_RULES
 from myxtts.text.numbers import (
     cardinal,
     decimal_words,
