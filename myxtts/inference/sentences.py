@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from myxtts.text.languages import LANGUAGES
+
 CLAUSE, SENTENCE, PARAGRAPH = "clause", "sentence", "paragraph"
 WINDOW = 4096
 
@@ -150,13 +152,14 @@ def cut_clauses(sentence: str, fits: Callable[[str], bool]) -> list[str]:
 
 def _is_abbreviated(before: str, following: str, language: str) -> bool:
     """Tell whether a single dot belongs to the word before it."""
+    row = LANGUAGES.get(language)
     word = before.rsplit(maxsplit=1)[-1].lstrip(_OPENING) if before.strip() else ""
     if word.isdecimal():  # a numbered line, and ordinals in the languages that write them so
-        return word == before.strip() or language in _DOTTED_ORDINALS
+        return word == before.strip() or bool(row and row.has_dotted_ordinals)
     if word.lower() in _BEFORE_NUMBERS and following.isdecimal():
         return True
     is_initial = len(word) == 1 and word.isalpha() and word != "I" and not _is_wide(word)
-    known = _ABBREVIATIONS.get(language, ())
+    known = row.abbreviations if row else ()
     return is_initial or word.lower() in known or bool(_DOTTED.fullmatch(word))
 
 
@@ -203,29 +206,9 @@ _PLACES = tuple(
 _MIDDLE_PART = 0.7
 _AHEAD = 9  # characters after a mark, the first of which that is no opening quote is looked at
 _LONGEST_WORD = 40  # letters to look back for what a dot belongs to
-_DOTTED_ORDINALS = ("de", "cs", "hu", "pl", "tr")
 # "U.S", "e.g", "ه.ش": letters with dots between them, the last dot being the one in question.
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _BEFORE_NUMBERS = frozenset(
     "no nos nr núm num č vol fig ch p pp s str pág pag стр рис jan feb mar apr jun jul aug sep "
     "sept oct nov dec".split()
 )
-# Words that do not end a sentence when a dot follows them: titles, and what promises more to come.
-_ABBREVIATIONS = {
-    language: frozenset(words.split())
-    for language, words in {
-        "en": "mr mrs ms messrs dr prof rev hon gen col maj capt lt sgt cpl gov sen rep pres st mt "
-        "ft vs cf approx viz",
-        "de": "hr hrn fr frl dr prof st bzw ca evtl ggf inkl sog vgl zzgl",
-        "fr": "dr mme mlle mgr prof av bd cf",
-        "es": "sr sra srta dr dra prof ud uds d dña av",
-        "pt": "sr sra srta dr dra prof profa exmo av",
-        "it": "sig sigg dott prof avv ing geom",
-        "nl": "dhr mevr mw dr drs prof mr bijv ca",
-        "pl": "np tzn tzw dr prof im ul al św",
-        "cs": "např tzv tj dr mudr judr ing bc mgr prof",
-        "hu": "dr prof pl ill ún ifj",
-        "tr": "dr prof doç av sn bkz örn",
-        "ru": "г ул им проф см напр акад обл гр",
-    }.items()
-}

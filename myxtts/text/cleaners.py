@@ -3,33 +3,25 @@
 import re
 import unicodedata
 
-from myxtts.text import other_languages
+from myxtts.text.language import Language
 from myxtts.text.languages import get_language
-from myxtts.text.languages.english import expansion as english
-from myxtts.text.languages.persian import expansion as persian
+from myxtts.text.numbers import expand_numbers
 
 # Part of every cache's fingerprint: raise it with any change to what `normalise` or, for the same
-# espeak, `phonemize` returns.
+# espeak, `phonemize` returns. Where it concerns one language alone, raise the version of its row
+# instead: caches of others stay valid, and so do runs, whose tables are the same.
 CLEANERS_VERSION = 2
-# Raised for one language alone, where the change concerns no other: caches of others stay valid,
-# and so do runs, whose tables are the same.
-LANGUAGE_VERSIONS = {"fa": 3}
 
 ZWNJ = "\u200c"
 
 
 def normalise(text: str, language: str) -> str:
     """Return clean, lower-case, spelled-out text: "$5" in English is "five dollars"."""
-    code = get_language(language).code
-    text = _unify(persian.say_lost_signs(text) if code == "fa" else text)
-    if code == "en":
-        text = english.expand(text)
-    elif code == "fa":
-        text = persian.expand(text)
-    else:
-        text = other_languages.expand(text, code)
-    text = _lower(text, code)
-    return _tidy(text if code == "fa" else text.replace(ZWNJ, ""))
+    row = get_language(language)
+    text = _unify(row.prepare(text) if row.prepare else text)
+    text = row.expand(text) if row.expand else expand_numbers(text, row)
+    text = _lower(text, row)
+    return _tidy(text if row.has_joiners else text.replace(ZWNJ, ""))
 
 
 def _unify(text: str) -> str:
@@ -54,10 +46,10 @@ def _cut_marks(run: re.Match) -> str:
     return "".join(kept)
 
 
-def _lower(text: str, code: str) -> str:
+def _lower(text: str, language: Language) -> str:
     """Lower-case a text; Turkish tells dotted and dotless i apart."""
-    if code == "tr":
-        text = text.replace("I", "ı").replace("İ", "i")
+    for capital, small in language.lower_case.items():
+        text = text.replace(capital, small)
     # Lower-casing a dotted capital I leaves a combining dot behind.
     return unicodedata.normalize("NFC", text.lower().replace("i\u0307", "i"))
 

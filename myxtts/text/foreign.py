@@ -21,7 +21,7 @@ def describe_foreign(words: Iterable[str], language: str) -> str:
     total = sum(counts.values())
     shown = ", ".join(repr(word) for word, _ in counts.most_common(_SHOWN))
     noun = "word" if total == 1 else "words"
-    fate = "spelled letter by letter" if get_language(language).code == "fa" else "dropped"
+    fate = "spelled letter by letter" if get_language(language).spell_latin else "dropped"
     return (
         f"{total:,} {noun} in Latin letters ({shown}), which a tokenizer of characters without "
         f"English does not have: {fate}. Write them in the letters of the language, or train with "

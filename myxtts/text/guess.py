@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
-from myxtts.text.frequent_words import FREQUENT_WORDS
+from myxtts.text.languages import LANGUAGES
 
 _MOST_TEXTS, _MOST_CHARACTERS = 2000, 1000
 _FEWEST_LETTERS, _FEWEST_WORDS = 12, 40
@@ -28,8 +28,6 @@ _SCRIPTS = {
     "Devanagari": "\u0900-\u0963\u0971-\u097f",
 }
 _LETTERS = {name: re.compile(f"[{span}]") for name, span in _SCRIPTS.items()}
-_ALONE = {"Hangul": "ko", "Devanagari": "hi"}
-_LATIN_CODES = [code for code in FREQUENT_WORDS if code not in ("fa", "ar")]
 # Letters of languages that share the script and are not known here.
 _OTHER_CYRILLIC, _OTHER_ARABIC = re.compile("[іїєґўјљњћђ]"), re.compile("[ٹڈڑےںھۓ]")
 _PERSIAN_FORMS, _ARABIC_FORMS = re.compile("[کی]"), re.compile("[ةأإ]")
@@ -63,9 +61,12 @@ def guess_language(texts: Iterable[str]) -> Guess | None:
     share = counts[script] / total
     if share < _DOMINANT:
         return None
-    if script in _ALONE:
-        return Guess(_ALONE[script], share, f"{share:.0%} of the letters are {script}")
-    return _BY_SCRIPT[script](joined, share, counts[script])
+    if script in _BY_SCRIPT:
+        return _BY_SCRIPT[script](joined, share, counts[script])
+    codes = [code for code, language in LANGUAGES.items() if language.script == script]
+    if len(codes) > 1:
+        return _by_words(joined, codes)
+    return Guess(codes[0], share, f"{share:.0%} of the letters are {script}") if codes else None
 
 
 def _east_asian(kana: float, share: float) -> Guess:
@@ -94,10 +95,6 @@ def _arabic(text: str, share: float, num_letters: int) -> Guess | None:
     return _by_words(text, ("fa", "ar"))
 
 
-def _latin(text: str, share: float, num_letters: int) -> Guess | None:
-    return _by_words(text, _LATIN_CODES)
-
-
 def _by_words(text: str, codes: Iterable[str]) -> Guess | None:
     """Compare how many of the words are frequent in each language; shared ones count less."""
     words = Counter(word.replace("’", "'") for word in _WORD.findall(text))
@@ -106,16 +103,18 @@ def _by_words(text: str, codes: Iterable[str]) -> Guess | None:
         return None
     shares = dict.fromkeys(codes, 0.0)
     for word, count in words.items():
-        owners = [code for code in shares if word in FREQUENT_WORDS[code]]
+        owners = [code for code in shares if word in LANGUAGES[code].frequent_words]
         for code in owners:
             shares[code] += count / len(owners) / total
     best, second = sorted(shares, key=shares.get, reverse=True)[:2]
     lead = 1.0 - shares[second] / shares[best] if shares[best] else 0.0
     if shares[best] < _LEAST_SHARE or lead < _LEAST_LEAD:
         return None
-    known = Counter({word: n for word, n in words.items() if word in FREQUENT_WORDS[best]})
+    own = LANGUAGES[best].frequent_words
+    known = Counter({word: n for word, n in words.items() if word in own})
     shown = ", ".join(word for word, _ in known.most_common(5))
     return Guess(best, lead, f"their most frequent words are {shown}")
 
 
-_BY_SCRIPT = {"Cyrillic": _cyrillic, "Arabic": _arabic, "Latin": _latin}
+# Scripts whose languages are told apart by letters.
+_BY_SCRIPT = {"Cyrillic": _cyrillic, "Arabic": _arabic}

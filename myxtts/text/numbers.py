@@ -1,101 +1,49 @@
-"""Numbers in words: English by rules of its own, other languages through num2words."""
+"""Numbers in words for languages without rules of their own, through num2words."""
 
 import re
 from functools import lru_cache
 
 from myxtts.text.errors import MissingExtraError
-from myxtts.text.languages import get_language
+from myxtts.text.language import Language, SymbolWords
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "_ _ twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SCALES = (
-    "_ thousand million billion trillion quadrillion quintillion sextillion septillion octillion "
-    "nonillion decillion"
-).split()
-_LIMIT = 1000 ** len(_SCALES)
-_IRREGULAR_ORDINALS = {
-    "one": "first",
-    "two": "second",
-    "three": "third",
-    "five": "fifth",
-    "eight": "eighth",
-    "nine": "ninth",
-    "twelve": "twelfth",
-}
 # Some languages of num2words fail beyond this many digits, and no listener follows them there.
 _LONGEST_CARDINAL = 15
+# Every pattern starts where no digit precedes: otherwise a long run of digits is scanned again
+# from each of its digits. After a space a number may start, so the groups of one are limited.
+_COMMA_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:[.\u202f\xa0 ]\d{3}){1,6}|\d+)(?:,\d+)?(?!\d)"
+_POINT_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\d)"
 
 
-def cardinal(value: int) -> str:
-    """Say a whole number in English: 1234 is "one thousand two hundred thirty-four"."""
-    if value < 0:
-        return "minus " + cardinal(-value)
-    if value >= _LIMIT:
-        return spell_digits(str(value))
-    if value < 1000:
-        return _below_thousand(value)
-    groups = []
-    for scale in _SCALES:
-        value, group = divmod(value, 1000)
-        if group:
-            groups.append(_below_thousand(group) + (f" {scale}" if scale != "_" else ""))
-        if not value:
-            break
-    return " ".join(reversed(groups))
+def expand_numbers(text: str, language: Language) -> str:
+    """Say the numbers, with the signs beside them, and the ampersands of a text."""
+    words = language.symbol_words
+    if words is not None:
+        text = text.replace("&", f" {words.ampersand} ")
+        text = _say_signs(text, words, language) if re.search(r"\d", text) else text
+    return re.sub(r"\d+", lambda m: set_apart(m, _spell_whole(m[0], language)), text)
 
 
-def _below_thousand(value: int) -> str:
-    if value < 20:
-        return _ONES[value]
-    if value < 100:
-        tens, ones = divmod(value, 10)
-        return _TENS[tens] + (f"-{_ONES[ones]}" if ones else "")
-    hundreds, rest = divmod(value, 100)
-    return f"{_ONES[hundreds]} hundred" + (f" {_below_thousand(rest)}" if rest else "")
+def _say_signs(text: str, words: SymbolWords, language: Language) -> str:
+    """Say money, percentages, negative and decimal numbers."""
+    money = words.money()
+    number = _COMMA_NUMBER if words.has_decimal_comma else _POINT_NUMBER
+    text = re.sub(rf"([$€£])\s?({number})", r"\2 \1", text)
+    text = re.sub(rf"({number})\s?([$€£])", lambda m: set_apart(m, f"{m[1]} {money[m[2]]}"), text)
+    text = re.sub(rf"({number})\s?%", lambda m: words.percent.format(m[1]), text)
+    text = re.sub(rf"%\s?({number})", lambda m: words.percent.format(m[1]), text)
+    text = re.sub(r"(?<![\w)])-(?=\d)", f"{words.minus} ", text)
+    text = re.sub(number, lambda m: set_apart(m, _speak(m[0], words, language)), text)
+    return re.sub(r"\.(?=\d)", ". ", text)
 
 
-def ordinal(value: int) -> str:
-    """Say an ordinal in English: 21 is "twenty-first"."""
-    words = cardinal(value)
-    cut = max(words.rfind(" "), words.rfind("-")) + 1
-    head, last = words[:cut], words[cut:]
-    if last in _IRREGULAR_ORDINALS:
-        return head + _IRREGULAR_ORDINALS[last]
-    return head + (last[:-1] + "ieth" if last.endswith("y") else last + "th")
-
-
-def year(value: int) -> str:
-    """Say a year in English: 1905 is "nineteen oh five", 2005 "two thousand five"."""
-    century, rest = divmod(value, 100)
-    if not 1000 <= value < 10000 or century % 10 == 0 and rest < 10:
-        return cardinal(value)
-    if rest == 0:
-        return f"{cardinal(century)} hundred"
-    return f"{cardinal(century)} {'oh ' if rest < 10 else ''}{cardinal(rest)}"
-
-
-def decimal_words(text: str) -> str:
-    """Say digits with one or more points in English: "3.14" is "three point one four"."""
-    whole, *parts = text.split(".")
-    words = [whole_number(whole)] if whole else []
-    for part in parts:
-        words += ["point", spell_digits(part)]
-    return " ".join(words)
-
-
-def whole_number(digits: str) -> str:
-    """Say a string of digits in English, digit by digit where it starts with zero or is huge."""
-    if len(digits) > 3 * len(_SCALES) or digits.startswith("0") and len(digits) > 1:
-        return spell_digits(digits)
-    return cardinal(int(digits))
-
-
-def spell_digits(digits: str) -> str:
-    """Say each digit by itself in English."""
-    return " ".join(_ONES[int(digit)] for digit in digits)
+def _speak(number: str, words: SymbolWords, language: Language) -> str:
+    """Say a number written with this language's separators."""
+    decimal = "," if words.has_decimal_comma else "."
+    whole, _, fraction = number.partition(decimal)
+    spoken = _spell_whole(re.sub(r"\D", "", whole), language)
+    if fraction:
+        spoken += f" {words.point} {_spell_each(fraction, language)}"
+    return spoken
 
 
 def set_apart(match: re.Match, words: str) -> str:
@@ -106,19 +54,19 @@ def set_apart(match: re.Match, words: str) -> str:
     return before + words + after
 
 
-def spell_whole(digits: str, language: str) -> str:
-    """Say digits in a language that num2words knows; of the others, leave them to the voice."""
-    code = get_language(language).num2words_code
+def _spell_whole(digits: str, language: Language) -> str:
+    """Say digits where num2words knows the language; otherwise leave them to the voice."""
+    code = language.num2words_code
     if code is None:
         return digits
     if len(digits) > _LONGEST_CARDINAL or digits.startswith("0") and len(digits) > 1:
-        return spell_each(digits, language)
+        return _spell_each(digits, language)
     return _num2words(int(digits), code)
 
 
-def spell_each(digits: str, language: str) -> str:
-    """Say each digit by itself in a language that num2words knows."""
-    code = get_language(language).num2words_code
+def _spell_each(digits: str, language: Language) -> str:
+    """Say each digit by itself."""
+    code = language.num2words_code
     return " ".join(digits if code is None else (_num2words(int(digit), code) for digit in digits))
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from myxtts.text.errors import MissingExtraError
-from myxtts.text.languages import Language, get_language
+from myxtts.text.language import Language
+from myxtts.text.languages import get_language
 from myxtts.text.symbols import DIGITS, PUNCTUATION
 
 _OPEN: dict[tuple[int, str], "_Espeak"] = {}
@@ -57,10 +58,9 @@ def unreadable_characters(text: str, language: str) -> list[str]:
 def _unreadable(code: str) -> re.Pattern:
     # Voices read any Latin letter; of Han, only the Chinese one knows the sounds. Japanese kanji
     # have to be written as kana.
-    # A kasra ends a Persian word with an ezafe, and is no letter of the alphabet.
-    scripts = {"zh-cn": "\u3400-\u4dbf\u4e00-\u9fff", "ko": "\uac00-\ud7a3", "fa": "\u0650"}
-    known = re.escape(get_language(code).alphabet + PUNCTUATION + DIGITS)
-    return re.compile(f"[^\\s{known}{scripts.get(code, '')}a-zA-Z\u00c0-\u024f\u0300-\u036f]")
+    language = get_language(code)
+    known = re.escape(language.alphabet + PUNCTUATION + DIGITS) + language.espeak_letters
+    return re.compile(f"[^\\s{known}a-zA-Z\u00c0-\u024f\u0300-\u036f]")
 
 
 # A run of these between two words either pauses, and is kept, or is skipped. A point or a comma
@@ -107,7 +107,7 @@ class _Espeak:
     def __init__(self, language: Language):
         self._language = language
         self._library = _load_library(language.espeak_voice)
-        self._repairs = (*_REPAIRS.get(language.code, ()), *_COMMON_REPAIRS)
+        self._repairs = (*language.espeak_repairs, *_COMMON_REPAIRS)
         self._lock = threading.Lock()
         self.version = ".".join(map(str, self._library.version))
 
@@ -148,19 +148,4 @@ def _load_library(voice: str):
 # Words of another language come as "(en)...(fa)", with ties between the letters of the flag.
 _SWITCH_FLAG = re.compile(r"\([^)]*\)")
 # Where espeak's "IPA" holds marks of its own, the IPA for the same sound.
-_REPAIRS = {
-    "zh-cn": (
-        ("s.", "ʂ"),
-        ("i.", "ɨ"),
-        ("o-", "ɤ"),
-        ("o͡n͡ɡ", "oŋ"),
-        ("ə͡r", "ɚ"),
-        ("ɜ", "3"),  # the third tone; espeak's IPA gives tones one and four the same sign
-    ),
-    "ko": tuple((f"{letter}-", f"{letter}\u0348") for letter in "kpqst") + (("ʃh", "ʃʰ"),),
-    "ar": (("a.", "ɑ"), ("i.", "ɨ"), ("u.", "ʊ")),
-    "fa": (("q1", "q"),),
-    "ru": (('u"', "ʉ"), ("^", "")),
-    "hi": (("r.", "ɽ"),),
-}
 _COMMON_REPAIRS = (("͡h", "ʰ"), ("͡ᵝ", "ᵝ"), ("-", ""), ("_", ""))

@@ -22,11 +22,10 @@ from myxtts.config.documents import (
 )
 from myxtts.monitoring.timers import TOKENS, stage
 from myxtts.text import phonemes, symbols
-from myxtts.text.cleaners import CLEANERS_VERSION, LANGUAGE_VERSIONS, normalise
+from myxtts.text.cleaners import CLEANERS_VERSION, normalise
 from myxtts.text.errors import TextError
 from myxtts.text.foreign import latin_words
 from myxtts.text.languages import LANGUAGES, get_language
-from myxtts.text.languages.persian.latin import spell_latin
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +79,8 @@ class Tokenizer:
     @property
     def language_versions(self) -> dict[str, int]:
         """The cleaners' version of those languages that have one of their own."""
-        codes = set(self.languages) & set(LANGUAGE_VERSIONS)
-        return {code: LANGUAGE_VERSIONS[code] for code in sorted(codes)}
+        versions = {code: LANGUAGES[code].version for code in sorted(self.languages)}
+        return {code: version for code, version in versions.items() if version}
 
     @property
     def vocab_size(self) -> int:
@@ -125,11 +124,11 @@ class Tokenizer:
     def foreign_words(self, text: str, language: str = "en") -> list[str]:
         """List the Latin words of a text that the table has no letters for, with repeats.
 
-        In Persian they are spelled by the names of their letters; in other languages they are
-        dropped. espeak reads them by the rules of English.
+        Some languages spell them by the names of their letters, others drop them. espeak reads
+        them by the rules of English.
         """
-        code = get_language(language).code
-        if self.units == "phonemes" or self._has_latin or get_language(code).is_open_script:
+        row = get_language(language)
+        if self.units == "phonemes" or self._has_latin or row.is_open_script:
             return []
         return latin_words(text)
 
@@ -191,9 +190,8 @@ class Tokenizer:
         clean = [normalise(text, language) for text in texts]
         if self.units == "phonemes":
             return phonemes.phonemize(clean, language)
-        if get_language(language).code == "fa" and not self._has_latin:
-            return [spell_latin(text) for text in clean]
-        return clean
+        spell = None if self._has_latin else get_language(language).spell_latin
+        return [spell(text) for text in clean] if spell else clean
 
     def _tell_other_cleaners(self, version: object, language_versions: object) -> None:
         if (version, language_versions) != (CLEANERS_VERSION, self.language_versions):

@@ -5,6 +5,7 @@ import shlex
 
 from myxtts.cli.settings import add_corpus, corpus_config
 from myxtts.cli.terminal import add_command
+from myxtts.demo_corpus.sentences import GRAMMARS
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 
@@ -30,7 +31,9 @@ def _add_demo(actions: argparse._SubParsersAction) -> None:
     parser.add_argument("target", metavar="TARGET", nargs="?", help=where)
     # What is not given is for make_demo to choose.
     chosen = parser.add_argument_group("what", argument_default=argparse.SUPPRESS)
-    chosen.add_argument("--language", choices=("en", "fa"), help="which language is spoken")
+    chosen.add_argument(
+        "--language", choices=tuple(GRAMMARS), help="language of the built-in corpus"
+    )
     chosen.add_argument("--speakers", type=int, metavar="N", help="how many voices")
     chosen.add_argument("--clauses", type=int, metavar="N", help="how many sentences of each")
     small = f"make {SMALL_DEMO}/ instead: a tiny training and a tiny validation corpus"

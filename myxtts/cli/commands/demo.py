@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from myxtts.cli.terminal import INTERRUPTED, add_command, import_tensorflow
 from myxtts.config.config import XTTSConfig
+from myxtts.demo_corpus.sentences import GRAMMARS
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 
@@ -47,7 +48,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
         ("--clauses", CLAUSES, "how many sentences of each voice it has"),
         ("--sentences", SENTENCES, "how many unseen sentences are spoken and judged"),
     )
-    parser.add_argument("--language", choices=("en", "fa"), default="en", help="what is spoken")
+    parser.add_argument("--language", choices=tuple(GRAMMARS), default="en", help="what is spoken")
     about = "speak through the public weights of HiFi-GAN as well, which are fetched (56 MB)"
     parser.add_argument("--hifigan", action="store_true", help=about)
 

@@ -2,7 +2,7 @@
 
 import re
 
-from myxtts.text.numbers import cardinal, ordinal
+from myxtts.text.languages.english.numbers import cardinal, ordinal
 
 # Read the same wherever they stand; a title is capitalised and the rest may be.
 _TITLES = {

@@ -2,7 +2,7 @@
 
 import re
 
-from myxtts.text.numbers import cardinal, ordinal, whole_number, year
+from myxtts.text.languages.english.numbers import cardinal, ordinal, whole_number, year
 
 _MONTHS = (
     "January February March April May June July August September October November December"

@@ -4,15 +4,15 @@ import re
 
 from myxtts.text.languages.english.abbreviations import expand_abbreviations
 from myxtts.text.languages.english.dates import DATE_RULES
-from myxtts.text.numbers import (
+from myxtts.text.languages.english.numbers import (
     cardinal,
     decimal_words,
     ordinal,
-    set_apart,
     spell_digits,
     whole_number,
     year,
 )
+from myxtts.text.numbers import set_apart
 
 # Patterns begin where no digit precedes: otherwise a long run of digits is scanned again from
 # each of its digits. A number may have thousands separators and decimals.

@@ -4,10 +4,8 @@ import re
 
 from myxtts.text.languages.persian.dates import DATE_RULES
 from myxtts.text.languages.persian.numbers import decimal_words, ordinal, whole_number
-from myxtts.text.languages.persian.signs import SIGN_RULES, say_lost_signs
+from myxtts.text.languages.persian.signs import SIGN_RULES
 from myxtts.text.numbers import set_apart
-
-__all__ = ["expand", "say_lost_signs"]
 
 ZWNJ = "\u200c"
 

@@ -1,0 +1,72 @@
+"""What a language needs to be read, spoken and tested: one row of the table of languages."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+LATIN = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SymbolWords:
+    """The words for symbols that stand beside numbers; `{}` marks where the number goes.
+
+    Currencies stay in their base form: inflecting them after a number is left to the writer.
+    """
+
+    minus: str
+    point: str
+    percent: str
+    ampersand: str
+    dollar: str
+    euro: str
+    pound: str
+    has_decimal_comma: bool = False
+
+    def money(self) -> dict[str, str]:
+        """Map each currency sign to its word."""
+        return {"$": self.dollar, "€": self.euro, "£": self.pound}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """One language. What has a default may be left open."""
+
+    code: str
+    name: str
+    greeting: str  # a short text to try a voice with
+    alphabet: str  # in lower case
+    espeak_voice: str
+    script: str = "Latin"  # as `guess` names it
+    is_open_script: bool = False  # no alphabet lists all characters: the others become bytes
+
+    # Writing to speech
+    prepare: Callable[[str], str] | None = None  # before the characters are unified
+    expand: Callable[[str], str] | None = None  # numbers and abbreviations, by rules of its own
+    num2words_code: str | None = None  # without rules of its own; None leaves digits to the voice
+    symbol_words: SymbolWords | None = None
+    lower_case: Mapping[str, str] = field(default_factory=dict)  # letters with a case of their own
+    has_joiners: bool = False  # zero-width non-joiners are part of the spelling
+    spell_latin: Callable[[str], str] | None = None  # Latin words, if not dropped
+    version: int = 0  # raised where the cleaners change for this language alone
+
+    # Phonemes
+    espeak_letters: str = ""  # that espeak reads besides the alphabet, as a class of characters
+    espeak_repairs: tuple[tuple[str, str], ...] = ()  # marks of espeak, and the IPA for them
+
+    # Sentences
+    abbreviations: frozenset[str] = frozenset()  # words whose dot does not end a sentence
+    has_dotted_ordinals: bool = False  # "3." is "third"
+    hard_sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by difficulty
+
+    # The guess of a language: words that several languages have count less.
+    frequent_words: frozenset[str] = frozenset()
+
+
+def span(first: int, last: int) -> str:
+    """All characters from one code point to another, both included."""
+    return "".join(map(chr, range(first, last + 1)))
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, each once."""
+    return frozenset(text.split())

@@ -1,0 +1,31 @@
+"""Chinese."""
+
+from myxtts.text.language import LATIN, Language, SymbolWords
+
+CHINESE = Language(
+    code="zh-cn",
+    name="Chinese",
+    greeting="你好，你好吗？",
+    script="Han",
+    alphabet=LATIN,
+    is_open_script=True,
+    espeak_voice="cmn",
+    espeak_repairs=(
+        ("s.", "ʂ"),
+        ("i.", "ɨ"),
+        ("o-", "ɤ"),
+        ("o͡n͡ɡ", "oŋ"),
+        ("ə͡r", "ɚ"),
+        ("ɜ", "3"),  # the third tone; espeak's IPA gives tones one and four the same sign
+    ),
+    espeak_letters="\u3400-\u4dbf\u4e00-\u9fff",
+    symbol_words=SymbolWords(
+        minus="负",
+        point="点",
+        percent="百分之{}",
+        ampersand="和",
+        dollar="美元",
+        euro="欧元",
+        pound="英镑",
+    ),
+)

@@ -1,0 +1,28 @@
+"""Korean."""
+
+from myxtts.text.language import Language, SymbolWords, span
+
+# Conjoining jamo: the tokenizer takes Korean syllables apart, 67 symbols instead of 11,172.
+_ALPHABET = span(0x1100, 0x1112) + span(0x1161, 0x1175) + span(0x11A8, 0x11C2)
+
+KOREAN = Language(
+    code="ko",
+    name="Korean",
+    greeting="안녕하세요, 잘 지내세요?",
+    script="Hangul",
+    alphabet=_ALPHABET,
+    is_open_script=True,
+    espeak_voice="ko",
+    espeak_repairs=(*((f"{letter}-", f"{letter}\u0348") for letter in "kpqst"), ("ʃh", "ʃʰ")),
+    espeak_letters="\uac00-\ud7a3",
+    num2words_code="ko",
+    symbol_words=SymbolWords(
+        minus="마이너스",
+        point="점",
+        percent="{} 퍼센트",
+        ampersand="그리고",
+        dollar="달러",
+        euro="유로",
+        pound="파운드",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Languages in the Latin alphabet, each with its further letters."""

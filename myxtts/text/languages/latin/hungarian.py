@@ -1,0 +1,33 @@
+"""Hungarian."""
+
+from myxtts.text.language import LATIN, Language, SymbolWords, words
+
+HUNGARIAN = Language(
+    code="hu",
+    name="Hungarian",
+    greeting="Szia, hogy vagy?",
+    alphabet=LATIN + "áéíóöúüőű",
+    espeak_voice="hu",
+    num2words_code="hu",
+    symbol_words=SymbolWords(
+        minus="mínusz",
+        point="egész",
+        percent="{} százalék",
+        ampersand="és",
+        dollar="dollár",
+        euro="euró",
+        pound="font",
+        has_decimal_comma=True,
+    ),
+    abbreviations=words("dr prof pl ill ún ifj"),
+    has_dotted_ordinals=True,
+    frequent_words=words(
+        "a az és hogy nem is egy ez de van volt csak már meg azt ha mint ezt el ő te én mi ti ők "
+        "még mert vagy kell lesz lehet minden ki be fel le át nagyon itt ott most akkor aki ami "
+        "amely ahol amikor mit után előtt között alatt fölött nélkül volna lenne voltak vannak "
+        "vagyok vagyunk lett egyik másik más sok kevés jó nagy két három év nap ember idő ház "
+        "élet ma tegnap holnap soha mindig semmi valami valaki senki úgy így olyan ilyen hát "
+        "igen pedig azonban tehát szerint által neki nekem neked őket engem téged magát saját "
+        "első új ne sem sincs nincs tudom kérem"
+    ),
+)

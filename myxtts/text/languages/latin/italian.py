@@ -1,0 +1,33 @@
+"""Italian."""
+
+from myxtts.text.language import LATIN, Language, SymbolWords, words
+
+ITALIAN = Language(
+    code="it",
+    name="Italian",
+    greeting="Ciao, come stai?",
+    alphabet=LATIN + "àèéìíîòóùú",
+    espeak_voice="it",
+    num2words_code="it",
+    symbol_words=SymbolWords(
+        minus="meno",
+        point="virgola",
+        percent="{} per cento",
+        ampersand="e",
+        dollar="dollari",
+        euro="euro",
+        pound="sterline",
+        has_decimal_comma=True,
+    ),
+    abbreviations=words("sig sigg dott prof avv ing geom"),
+    frequent_words=words(
+        "di che è e la il un a per in non una sono mi ho si ma ha lo cosa con le ti da se come "
+        "no ci questo qui hai sei del bene tu sì me più al mio perché solo so te era gli tutto "
+        "della così mia fatto detto quando chi va suo loro quello io stato ora niente anche nel "
+        "alla prima sua dei delle degli allo alle dal dalla nella nelle sul sulla sulle questa "
+        "questi queste quella quelli molto poi noi voi lui lei essere avere fare dove ancora "
+        "sempre mai senza tra fra dopo ogni altro altra altri altre due tre anni giorno uomo "
+        "casa vita tempo hanno aveva erano fu può siamo siete abbiamo c'è cos'è dell'altro "
+        "l'altro perciò quindi però oggi già tutti tutte ed"
+    ),
+)

@@ -1,0 +1,33 @@
+"""Portuguese."""
+
+from myxtts.text.language import LATIN, Language, SymbolWords, words
+
+PORTUGUESE = Language(
+    code="pt",
+    name="Portuguese",
+    greeting="Olá, como você está?",
+    alphabet=LATIN + "àáâãçéêíóôõúü",
+    espeak_voice="pt-br",
+    num2words_code="pt_BR",
+    symbol_words=SymbolWords(
+        minus="menos",
+        point="vírgula",
+        percent="{} por cento",
+        ampersand="e",
+        dollar="dólares",
+        euro="euros",
+        pound="libras",
+        has_decimal_comma=True,
+    ),
+    abbreviations=words("sr sra srta dr dra prof profa exmo av"),
+    frequent_words=words(
+        "de a o que e do da em um para é com não uma os no se na por mais as dos como mas foi ao "
+        "ele das tem à seu sua ou ser quando muito há nos já está eu também só pelo pela até "
+        "isso ela entre era depois sem mesmo aos ter seus quem nas me esse eles estão você tinha "
+        "foram essa num nem suas meu às minha têm numa pelos elas havia seja qual será nós tenho "
+        "lhe deles essas esses pelas este dele tu te vocês vos lhes meus minhas teu tua nosso "
+        "nossa dela esta estes estas aquele aquela isto aquilo estou estamos são somos fui tudo "
+        "todos toda onde ainda sempre nunca agora aqui então porque fazer disse dois três anos "
+        "dia homem casa vida tempo bem outro outra outros cada sobre pouco coisa"
+    ),
+)
