@@ -166,20 +166,20 @@ def find_vocoders(args: argparse.Namespace, spec, with_fast: bool = False) -> di
     """What there is: (log-mel) -> samples by name."""
     from myxtts.audio.griffin_lim import griffin_lim
     from myxtts.checkpoints.vocoders import load_vocoder
-    from myxtts.inference.vocoders import NeuralVocoder
+    from myxtts.inference.vocoders import Vocoder
 
     found = {"Griffin-Lim (32)": lambda mel: griffin_lim(mel, spec)}
     if with_fast and (theirs := librosa_griffin_lim(spec)):
         found["Griffin-Lim (32), librosa"] = theirs
     if args.istft:
-        trained = NeuralVocoder(load_vocoder(args.istft), spec)
+        trained = Vocoder(load_vocoder(args.istft).model)
         found["istft"] = lambda mel: trained(mel, spec, 0)
         if with_fast:
             found["istft, 0 projections"] = projecting(args, spec, 0)
             found["istft, its trunk alone"] = trunk_alone(args, spec)
     public = args.weights / "hifigan_universal.pth"
     if public.is_file():
-        universal = NeuralVocoder(load_vocoder(public), spec)
+        universal = Vocoder(load_vocoder(public).model)
         found["HiFi-GAN V1"] = lambda mel: universal(mel, spec, 0)
     return found
 
@@ -187,11 +187,11 @@ def find_vocoders(args: argparse.Namespace, spec, with_fast: bool = False) -> di
 def projecting(args: argparse.Namespace, spec, count: int) -> Callable:
     """The istft vocoder with so many projections."""
     from myxtts.checkpoints.vocoders import load_vocoder
-    from myxtts.inference.vocoders import NeuralVocoder
+    from myxtts.inference.vocoders import Vocoder
 
     trained = load_vocoder(args.istft)
     trained.model.projections = count
-    vocoder = NeuralVocoder(trained, spec)
+    vocoder = Vocoder(trained.model)
     return lambda mel: vocoder(mel, spec, 0)
 
 

@@ -247,14 +247,13 @@ def _voice(world: Path) -> dict[str, Any]:
 def _vocoder(world: Path) -> dict[str, Any]:
     from myxtts.checkpoints import weights_of
     from myxtts.checkpoints.vocoders import load_vocoder
-    from myxtts.models.vocoders.registry import settings_of
 
     found = load_vocoder(world / VOCODER)
     weights = {name: np.asarray(value) for name, value in weights_of(found.model).items()}
     return {
         "kind": found.kind,
         "spec": asdict(found.spec),
-        "settings": json.loads(json.dumps(settings_of(found.model))),
+        "settings": json.loads(json.dumps(found.model.to_settings())),
         "weights": weights,
     }
 

@@ -54,7 +54,7 @@ def set_up(folder: Path, seed: int, size: Size) -> None:
     make_corpus(folder / "longer", 240, seed=seed, seconds=(0.3, 0.5))
     make_corpus(folder / "corpus", 8, seed=seed, seconds=(0.3, 0.5))
     save_small_voice(folder / "voice", seed)
-    save_vocoder(folder / "istft", "istft", tiny_vocoder(AudioSpec()), AudioSpec())
+    save_vocoder(folder / "istft", tiny_vocoder(AudioSpec()), AudioSpec())
 
 
 def cases(folder: Path, seed: int, size: Size) -> Iterator[Case]:

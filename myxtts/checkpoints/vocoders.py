@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,11 +30,14 @@ from myxtts.checkpoints.files import (
 from myxtts.checkpoints.variables import assign, misfit, weights_of
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.config.config import ConfigError, audio_spec_of
+from myxtts.config.vocoders import VOCODERS
 from myxtts.weights import PUBLIC, default_folder
+
+if TYPE_CHECKING:
+    from myxtts.models.vocoders.neural import NeuralVocoder
 
 FORMAT_VERSION = 2
 _SEALED_SINCE = 2  # before, the card had no checksum
-UNIVERSAL = "hifigan_universal"
 # What settings may ask for beyond the file, where only a rough count is compared.
 _SPARE_WEIGHTS, _SPARE_TENSORS = 1 << 22, 64
 _TENSORS_PER_LAYER = 3  # at least
@@ -44,12 +47,15 @@ _CARD, _MODEL, _INSIDE_RUN = "vocoder.json", "model.safetensors", ("vocoder", "s
 
 @dataclass(frozen=True, eq=False)
 class TrainedVocoder:
-    """A vocoder, where it comes from, its kind, and the mels that it was made for."""
+    """A vocoder, where it comes from, and the mels that it was made for."""
 
     path: Path
-    kind: str
-    model: Any
+    model: "NeuralVocoder"
     spec: AudioSpec
+
+    @property
+    def kind(self) -> str:
+        return self.model.kind
 
     def check(self, spec: AudioSpec) -> None:
         """Refuse other mels than those that it knows."""
@@ -74,10 +80,8 @@ class VocoderFiles:
     arrays: dict[str, np.ndarray]
 
 
-def save_vocoder(folder: str | Path, kind: str, model, spec: AudioSpec) -> Path:
+def save_vocoder(folder: str | Path, model: "NeuralVocoder", spec: AudioSpec) -> Path:
     """Write a vocoder, in place of one that may be there."""
-    from myxtts.models.vocoders.registry import settings_of
-
     folder = Path(folder).absolute()
     if _is_foreign(folder):
         raise CheckpointError(f"{folder} is there and is not a vocoder: choose another folder")
@@ -86,8 +90,8 @@ def save_vocoder(folder: str | Path, kind: str, model, spec: AudioSpec) -> Path:
         card = {
             "format": FORMAT_VERSION,
             "myxtts": myxtts.__version__,
-            "kind": kind,
-            "settings": settings_of(model),
+            "kind": model.kind,
+            "settings": model.to_settings(),
             "spec": asdict(spec),
             "files": {_MODEL: describe(draft / _MODEL)},
         }
@@ -114,7 +118,7 @@ def load_vocoder(path: str | Path) -> TrainedVocoder:
         if problem := misfit(variables, files.arrays):
             raise DamagedError(f"{folder / _MODEL} does not fit its settings: {problem}")
     assign(variables, files.arrays)
-    return TrainedVocoder(folder, files.kind, model, files.spec)
+    return TrainedVocoder(folder, model, files.spec)
 
 
 def read_vocoder(folder: Path) -> VocoderFiles:
@@ -134,7 +138,7 @@ def find_vocoder(path: Path) -> Path | None:
     return None
 
 
-def public_vocoder(name: str = UNIVERSAL) -> Path:
+def public_vocoder(name: str) -> Path:
     """Where public weights are, or an error that says how to get them."""
     path = default_folder() / PUBLIC[name].filename
     if not path.is_file():
@@ -147,15 +151,19 @@ def public_vocoder(name: str = UNIVERSAL) -> Path:
 
 def named_vocoder(text: str) -> Path:
     """The path that a name of public weights stands for; any other text is a path."""
-    is_public = text in PUBLIC and text.startswith("hifigan")
+    is_public = any(text in row.public for row in VOCODERS.values())
     return public_vocoder(text) if is_public else Path(text)
 
 
 def _load_published(path: Path) -> TrainedVocoder:
-    from myxtts.models.vocoders.hifigan import load_hifigan
+    """Load a checkpoint of the kind whose public file has this name, or of the first such kind."""
+    from myxtts.models.vocoders.registry import vocoder_class
 
+    files = {kind: [PUBLIC[one].filename for one in row.public] for kind, row in VOCODERS.items()}
+    published = [kind for kind, names in files.items() if names]
+    kind = next((kind for kind in published if path.name in files[kind]), published[0])
     # The mels of all published checkpoints are those of the default.
-    return TrainedVocoder(path, "hifigan", load_hifigan(path), AudioSpec())
+    return TrainedVocoder(path, vocoder_class(kind).load_published(path), AudioSpec())
 
 
 def _read_card(folder: Path) -> dict[str, Any]:
@@ -176,7 +184,7 @@ def _is_card(card: Mapping[str, Any]) -> bool:
     return (
         type(version) is int
         and 1 <= version <= FORMAT_VERSION
-        and card.get("kind") in ("istft", "hifigan")
+        and card.get("kind") in list(VOCODERS)
         and isinstance(card.get("settings"), dict)
         and isinstance(card.get("spec"), dict)
         and isinstance(files, dict)
@@ -188,11 +196,11 @@ def _check_card(
     card: Mapping[str, Any], arrays: Mapping[str, np.ndarray], folder: Path
 ) -> AudioSpec:
     """The mels of a card whose settings fit them, and can be those of the arrays."""
-    from myxtts.models.vocoders.settings import check_settings
+    from myxtts.models.vocoders.registry import vocoder_class
 
     try:
         spec = audio_spec_of(card["spec"])
-        size = check_settings(card["kind"], card["settings"], spec)
+        size = vocoder_class(card["kind"]).check_settings(card["settings"], spec)
     except ConfigError as error:
         raise _impossible(folder, error) from error
     stored = sum(array.size for array in arrays.values())

@@ -8,6 +8,7 @@ from typing import Any
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.config.fields import ConfigError, Effect, Section, option, section, unknown_setting
 from myxtts.config.sizes import check_size
+from myxtts.config.vocoders import VOCODERS
 
 __all__ = [
     "ALIASES",
@@ -267,7 +268,7 @@ class ModelConfig(Section):
     vocoder_type: str = option(
         "hifigan",
         "what the second stage trains",
-        choices=("griffin_lim", "istft", "hifigan"),
+        choices=VOCODERS,
         affects="vocoder",
     )
     hifigan_version: str = option(
@@ -414,7 +415,10 @@ class TrainingConfig(Section):
     )
     stage2_batch_size: int = option(16, "pieces of recordings per batch", low=1, high=65_536)
     stage2_max_audio_seconds: float = option(
-        0.0, "length of a piece (0: 8,192 samples; istft half as much again)", low=0.0, high=60.0
+        0.0,
+        "length of a segment (0: 32 frames against discriminators, else 48)",
+        low=0.0,
+        high=60.0,
     )
     stage2_from: str = option(
         "", "what it goes on from: public weights by name, a checkpoint, or a vocoder's folder"
@@ -423,7 +427,7 @@ class TrainingConfig(Section):
         False, "train it on the mels that the voice predicts along the true alignments"
     )
     vocoder_adversarial: bool | None = option(
-        None, "train it against discriminators (null: hifigan yes, istft no)"
+        None, "train it against discriminators (null: as suits its kind)"
     )
     discriminator_width: int = option(
         1, "divide the discriminators' channels by so much: 1 is as published", low=1, high=32

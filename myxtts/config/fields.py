@@ -5,7 +5,7 @@ import functools
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, field, fields
 from types import NoneType
 from typing import Any, ClassVar, Literal, get_args
@@ -36,7 +36,7 @@ def option(
     default: Any,
     help: str,
     *,
-    choices: tuple[str, ...] = (),
+    choices: Collection[str] = (),
     low: float | None = None,
     high: float | None = None,
     same_as: str = "",

@@ -1,7 +1,7 @@
 """The one table from command-line flag to setting, for every command and root script."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import Field, dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class Flag:
         return SETTINGS[self.field]
 
     @property
-    def choices(self) -> tuple[str, ...] | None:
+    def choices(self) -> Collection[str] | None:
         """The words that may follow the flag, if they are few."""
         return self.spec.metadata["choices"] or None
 

@@ -26,7 +26,7 @@ def model():
 
 @pytest.fixture
 def folder(model, tmp_path) -> Path:
-    return save_vocoder(tmp_path / "vocoder", "istft", model, SMALL)
+    return save_vocoder(tmp_path / "vocoder", model, SMALL)
 
 
 def card_of(folder: Path) -> dict:
@@ -66,7 +66,7 @@ def test_the_layout_is_as_documented(folder, model):
 
 def test_a_vocoder_takes_the_place_of_the_one_before(folder):
     other = tiny_vocoder(SMALL, seed=4, dim=8)
-    save_vocoder(folder, "istft", other, SMALL)
+    save_vocoder(folder, other, SMALL)
     found = load_vocoder(folder).model
     assert found.settings["dim"] == 8
     np.testing.assert_array_equal(found.pre.kernel, other.pre.kernel)
@@ -77,7 +77,7 @@ def test_what_is_no_vocoder_is_not_replaced(model, tmp_path):
     (tmp_path / "note.txt").write_text("mine")
     for folder in (tmp_path, tmp_path / "note.txt"):
         with pytest.raises(CheckpointError, match="is not a vocoder: choose another folder"):
-            save_vocoder(folder, "istft", model, SMALL)
+            save_vocoder(folder, model, SMALL)
     assert (tmp_path / "note.txt").read_text() == "mine"
 
 
@@ -90,14 +90,14 @@ def test_one_that_a_kill_left_set_aside_is_found(folder):
 @pytest.mark.parametrize("place", ["", "vocoder", "stage2/vocoder"])
 def test_a_folder_or_the_run_around_it_will_do(model, tmp_path, place):
     run = tmp_path / "run"
-    save_vocoder(run / place, "istft", model, SMALL)
+    save_vocoder(run / place, model, SMALL)
     assert find_vocoder(run) == run / place
     assert load_vocoder(run).path == run / place
 
 
 def test_the_vocoder_of_a_run_comes_before_that_of_its_second_stage(model, tmp_path):
     for place in ("vocoder", "stage2/vocoder"):
-        save_vocoder(tmp_path / place, "istft", model, SMALL)
+        save_vocoder(tmp_path / place, model, SMALL)
     assert find_vocoder(tmp_path) == tmp_path / "vocoder"
 
 

@@ -42,7 +42,7 @@ def set_up(folder: Path, seed: int) -> None:
     from tests.helpers.tiny_vocoder import tiny_vocoder
 
     spec = AudioSpec()
-    save_vocoder(folder / "istft", "istft", tiny_vocoder(spec), spec)
+    save_vocoder(folder / "istft", tiny_vocoder(spec), spec)
     settings = {
         "channels": 32,
         "rates": (8, 8, 2, 2),
@@ -52,7 +52,7 @@ def set_up(folder: Path, seed: int) -> None:
         "dilations": ((1,),),
         "n_mels": spec.n_mels,
     }
-    save_vocoder(folder / "hifigan", "hifigan", vocoder_of("hifigan", settings), spec)
+    save_vocoder(folder / "hifigan", vocoder_of("hifigan", settings), spec)
 
 
 def save_small_voice(folder: Path, seed: int = 0) -> Path:

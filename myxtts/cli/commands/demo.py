@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from myxtts.cli.terminal import INTERRUPTED, add_command, import_tensorflow
 from myxtts.config.config import XTTSConfig
+from myxtts.config.vocoders import VOCODERS
 from myxtts.demo_corpus.sentences import GRAMMARS
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
@@ -29,7 +30,6 @@ SPEAKERS, CLAUSES, STEPS, SENTENCES = 2, 800, 2100, 100
 VOCODER_STEPS = 300
 LEAST = {"speakers": 2, "clauses": 1, "steps": 1, "vocoder_steps": 1, "sentences": 1}
 RATED = 5  # recordings of nine seconds and more, put together of sentences
-VOCODERS = {"istft": "istft", "griffin_lim": "Griffin-Lim", "hifigan": "HiFi-GAN"}
 CLONED = 10  # sentences in the second voice
 CLIPS = 3  # sentences that the report plays in each voice
 # A success is at most this far above what the recogniser makes of the recordings.
@@ -212,7 +212,9 @@ def speak(args: argparse.Namespace, config: XTTSConfig) -> "tuple[Voice, list[Tr
         write_all(audio_folder(args, what), spoken, synthesizer.spec.sample_rate)
         recorded = record(args, own, sentences, synthesizer.spec.sample_rate)
         heard = (spoken, mels, recorded)
-        return Trial(what, args.language, sentences, *heard, synthesizer.spec, VOCODERS[vocoder])
+        return Trial(
+            what, args.language, sentences, *heard, synthesizer.spec, VOCODERS[vocoder].title
+        )
 
     main, second = choose_voices(args.language, 2)
     reference = find_reference(config, second.name)
@@ -220,7 +222,7 @@ def speak(args: argparse.Namespace, config: XTTSConfig) -> "tuple[Voice, list[Tr
     return voice, [
         hold("main voice", own, main, unseen, speaker=main.name),
         *(
-            hold(f"main voice, {VOCODERS[name]}", name, main, unseen, speaker=main.name)
+            hold(f"main voice, {VOCODERS[name].title}", name, main, unseen, speaker=main.name)
             for name in others
         ),
         hold("second voice", own, second, unseen[:CLONED], reference=reference),
@@ -345,7 +347,7 @@ def copy(voice: "Voice", trial: "Trial") -> "list[np.ndarray]":
     from myxtts.evaluation.trial import copy_recordings
     from myxtts.inference.vocoders import choose_vocoder
 
-    name = next(name for name, shown in VOCODERS.items() if shown == trial.vocoder)
+    name = next(name for name, row in VOCODERS.items() if row.title == trial.vocoder)
     return copy_recordings(trial, choose_vocoder(name, voice.folder.parent, trial.spec))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from myxtts.cli.terminal import Parser, add_command, add_verbose, import_tensorflow
 from myxtts.cli.terminal import run as run_command
+from myxtts.config.vocoders import VOCODERS
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 
@@ -74,7 +75,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--style-weights", metavar="LIST", type=style_weights, help=about)
     about = "what the vocoder's random phases derive from (default: 0)"
     parser.add_argument("--seed", type=int, default=0, help=about)
-    about = "how a mel becomes a waveform: griffin_lim, istft, hifigan, or the path of a trained "
+    about = f"how a mel becomes a waveform: {', '.join(VOCODERS)}, or the path of a trained "
     about += f"vocoder ({VOCODER}, the default: the one that the voice's run has trained, if any)"
     names = ("--vocoder", "--vocoder-type")
     parser.add_argument(*names, metavar="NAME", default=VOCODER, dest="vocoder", help=about)

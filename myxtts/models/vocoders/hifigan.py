@@ -4,19 +4,28 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from myxtts.config.audio_spec import AudioSpec
+from myxtts.config.config import ConfigError, ModelConfig
+from myxtts.config.documents import shown
 from myxtts.models.layers import serialisable
 from myxtts.models.torch_names import Shapes
+from myxtts.models.vocoders.base import Size
+from myxtts.models.vocoders.neural import NeuralVocoder
+from myxtts.models.vocoders.settings import check_names, check_whole, check_wholes
 from myxtts.models.weight_norm import WeightNormConv1D, WeightNormConv1DTranspose
 from myxtts.weights import check_fit, read_checkpoint, tensors_inside
 
 _SLOPE, _LAST_SLOPE = 0.1, 0.01
 _OUTER_KERNEL = 7  # of the first and the last convolution
 _STDDEV = 0.01  # of new weights, all but those of the first convolution
+_MOST_CHANNELS, _LARGEST_KERNEL = 8192, 256
+_MOST_STAGES, _MOST_KINDS = 8, 6  # of upsampling, and of kernels or dilations in each
 
 
 @dataclass(frozen=True)
@@ -137,8 +146,11 @@ def folded(model: "HiFiGAN") -> "HiFiGAN":
 
 
 @serialisable
-class HiFiGAN(keras.Model):
+class HiFiGAN(NeuralVocoder):
     """Log-mel [batch, frames, mels] -> waveform [batch, frames * hop], float32 within -1 .. 1."""
+
+    kind = "hifigan"
+    is_adversarial = True
 
     def __init__(self, settings: HiFiGANSettings, weight_norm: bool = True, **kwargs):
         super().__init__(**kwargs)
@@ -164,9 +176,35 @@ class HiFiGAN(keras.Model):
             name="conv_post",
         )
 
+    @classmethod
+    def settings_from(cls, config: ModelConfig, spec: AudioSpec) -> dict[str, Any]:
+        return asdict(HIFIGAN_VERSIONS[config.hifigan_version]) | {"n_mels": spec.n_mels}
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any], spec: AudioSpec) -> Size:
+        return _check_settings(settings, spec)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "HiFiGAN":
+        return cls.from_config({"settings": settings, "name": cls.kind})
+
+    @classmethod
+    def load_published(cls, path: str | os.PathLike) -> "HiFiGAN":
+        return load_hifigan(path)
+
+    def to_settings(self) -> dict[str, Any]:
+        return asdict(self.settings)
+
+    def prepared(self) -> NeuralVocoder:
+        return super(HiFiGAN, folded(self)).prepared()
+
     @property
     def hop(self) -> int:
         return self.settings.hop
+
+    @property
+    def n_mels(self) -> int:
+        return self.settings.n_mels
 
     @property
     def context_frames(self) -> int:
@@ -283,6 +321,44 @@ def _settings_of(arrays: Mapping[str, np.ndarray], has_norms: bool) -> HiFiGANSe
         return sum(np.shape(arrays.get(name)) == shape for name, shape in shapes.items())
 
     return max(HIFIGAN_VERSIONS.values(), key=num_there)
+
+
+def _check_settings(settings: Mapping[str, Any], spec: AudioSpec) -> Size:
+    lists = {
+        "rates": (_MOST_STAGES, spec.hop_length),
+        "rate_kernels": (_MOST_STAGES, _LARGEST_KERNEL),
+        "kernels": (_MOST_KINDS, _LARGEST_KERNEL),
+    }
+    check_names(settings, ("channels", "block", "dilations", "n_mels", *lists), ())
+    check_whole("channels", settings["channels"], 2, _MOST_CHANNELS)
+    check_whole("block", settings["block"], 1, 2)
+    for name, (most, high) in lists.items():
+        check_wholes(name, settings[name], most, high)
+    dilations = settings["dilations"]
+    if not isinstance(dilations, list) or not 1 <= len(dilations) <= _MOST_KINDS:
+        raise ConfigError(f"dilations must be a list for each kernel, got {shown(dilations)}")
+    for each in dilations:
+        check_wholes("dilations", each, _MOST_KINDS, _LARGEST_KERNEL)
+    made = (settings["n_mels"], math.prod(settings["rates"]))
+    if made != (spec.n_mels, spec.hop_length):
+        raise ConfigError(
+            f"it reads {shown(made[0])} mel bands and makes {made[1]} samples of a frame, and was "
+            f"made for {spec.n_mels} and {spec.hop_length}"
+        )
+    return _size_of(settings)
+
+
+def _size_of(settings: Mapping[str, Any]) -> Size:
+    channels, per_step = settings["channels"], 2 if settings["block"] == 1 else 1
+    widths = [channels >> stage for stage in range(1, 1 + len(settings["rates"]))]
+    pairs = list(zip(settings["kernels"], settings["dilations"], strict=False))
+    steps = per_step * sum(len(dilations) for _, dilations in pairs)
+    taps = per_step * sum(kernel * len(dilations) for kernel, dilations in pairs)
+    weights = 7 * settings["n_mels"] * channels + sum(
+        width * width * (2 * kernel + taps)
+        for width, kernel in zip(widths, settings["rate_kernels"], strict=False)
+    )
+    return Size(weights, len(widths) * (1 + steps))
 
 
 def _built(settings: HiFiGANSettings, weight_norm: bool = True) -> "HiFiGAN":

@@ -9,7 +9,10 @@ correct it, with the momentum of the fast Griffin-Lim algorithm.
 """
 
 import math
-from functools import lru_cache
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property, lru_cache
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,17 +21,23 @@ import tensorflow as tf
 from myxtts.audio.mel import hann_window, mel_filterbank, mel_scale
 from myxtts.audio.stft import istft_tf, magnitude_tf, stft_tf
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.config.config import SETTINGS, ConfigError, ModelConfig, audio_spec_of
+from myxtts.config.fields import coerce
 from myxtts.models.layers import serialisable
+from myxtts.models.vocoders.base import Size, Window
+from myxtts.models.vocoders.neural import NeuralVocoder
+from myxtts.models.vocoders.settings import check_names, check_whole
 
 LOWEST_PITCH, USUAL_PITCH, HIGHEST_PITCH = 50.0, 180.0, 700.0
 MOMENTUM = 0.99
 NOISE_FRAMES = 1024  # after 12 seconds the noise begins again
 _LEVEL, _SPREAD = -5.0, 3.0  # of log-mels, roughly
 _QUIET = 1e-5
+_MOST_BANDS = 4096
 
 
 @serialisable
-class ISTFTVocoder(keras.Model):
+class ISTFTVocoder(NeuralVocoder):
     """Log-mels [batch, frames, n_mels] to waveforms [batch, frames * hop_length].
 
     Beside the waveform it tells the pitch [batch, frames] that it heard, and the clock [batch,
@@ -36,6 +45,9 @@ class ISTFTVocoder(keras.Model):
     `first_frame` is the place of the first frame in the noise. A given `pitch` [batch, frames] is
     used where it is above 0.
     """
+
+    kind = "istft"
+    edge_frames = 4  # they lack the neighbours that overlap them
 
     def __init__(
         self,
@@ -77,9 +89,28 @@ class ISTFTVocoder(keras.Model):
             layer.build((None, None, dim))
         self.built = True
 
+    @classmethod
+    def settings_from(cls, config: ModelConfig, spec: AudioSpec) -> dict[str, Any]:
+        sizes = {
+            name: getattr(config, f"istft_{name}") for name in ("dim", "blocks", "projections")
+        }
+        return {"spec": asdict(spec), **sizes}
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any], spec: AudioSpec) -> Size:
+        return _check_settings(settings, spec)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "ISTFTVocoder":
+        return cls(**settings, name=cls.kind)
+
     @property
     def hop(self) -> int:
         return self.spec.hop_length
+
+    @property
+    def n_mels(self) -> int:
+        return self.spec.n_mels
 
     @property
     def context_frames(self) -> int:
@@ -98,6 +129,32 @@ class ISTFTVocoder(keras.Model):
         count = self.projections if projections is None else projections
         spectrum = self._projected(spectrum, mel, count)
         return {"waveform": istft_tf(spectrum, self.spec), "pitch": heard, "clock": clock}
+
+    def waveform(self, mel):
+        return self(mel)["waveform"]
+
+    def training_outputs(self, batch):
+        return self(
+            batch["mel"], pitch=batch["pitch"], first_frame=batch["first_frame"], projections=0
+        )
+
+    def generate(self, mel, state=None, seed=0, window=None):
+        """The state is the phase of the clock [1] behind the window; the seed is another noise."""
+        start, stop, first = window or Window(0, len(mel))
+        phase = np.zeros(1, np.float32) if state is None else state
+        out = self.inference_function(mel[None], start, phase, first + seed)
+        samples = out["waveform"][0, start * self.hop : stop * self.hop].numpy()
+        return samples, out["clock"][:, stop].numpy() if stop < len(mel) else phase
+
+    @cached_property
+    def inference_function(self):
+        """The model, compiled once for mels of all lengths."""
+        number, phase = tf.TensorSpec([], tf.int32), tf.TensorSpec([None], tf.float32)
+
+        def run(mel, anchor, phase, first_frame):
+            return self(mel, anchor=anchor, phase=phase, first_frame=first_frame)
+
+        return tf.function(run, input_signature=[self._mel_signature, number, phase, number])
 
     def _listen(self, mel):
         """Pitch [batch, frames] in Hz, mixture [batch, frames, 3 * bands], log-gain of bins."""
@@ -186,6 +243,22 @@ class _Block(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "dim": self.dim}
+
+
+def _check_settings(settings: Mapping[str, Any], spec: AudioSpec) -> Size:
+    check_names(settings, ("spec",), ("dim", "blocks", "bands", "projections"))
+    if not isinstance(settings["spec"], dict) or audio_spec_of(settings["spec"]) != spec:
+        raise ConfigError("the mels of its settings are not those that it was made for")
+    sizes = {"dim": 0, "blocks": 0, "bands": 0, **settings}
+    for name in ("dim", "blocks", "projections"):
+        if name in settings:
+            check_whole(name, settings[name])
+            coerce(name, SETTINGS[f"model.istft_{name}"], settings[name])
+    if "bands" in settings:
+        check_whole("bands", settings["bands"], 2, _MOST_BANDS)
+    dim, blocks, bands = (sizes[name] for name in ("dim", "blocks", "bands"))
+    outputs = 3 * bands + spec.n_fft // 2 + 1
+    return Size(dim * (5 * spec.n_mels + outputs) + blocks * 8 * dim * dim, blocks)
 
 
 def _scaled(spectrum, gain):

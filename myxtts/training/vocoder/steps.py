@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
-from myxtts.models.vocoders.istft import ISTFTVocoder
+from myxtts.models.vocoders.neural import NeuralVocoder
 from myxtts.training.losses import weighted_sum
 from myxtts.training.steps import Batch, CompiledStep, Metrics, compile_step
 from myxtts.training.vocoder.losses import (
@@ -16,7 +16,7 @@ from myxtts.training.vocoder.losses import (
     pitch_loss,
 )
 
-# As published for HiFi-GAN (Kong et al., 2020); the pitch is what `istft` needs beside.
+# As published for HiFi-GAN (Kong et al., 2020); the pitch counts where a vocoder predicts one.
 ADVERSARIAL_WEIGHTS = {
     "mel_loss": 45.0,
     "adversarial_loss": 1.0,
@@ -24,30 +24,24 @@ ADVERSARIAL_WEIGHTS = {
     "pitch_loss": 2.0,
 }
 SPECTRAL_WEIGHTS = {"mel_loss": 2.0, "stft_loss": 1.0, "pitch_loss": 2.0}
-# Frames at the ends of a piece that lack the neighbours which overlap them.
-_EDGE_FRAMES = 4
 
 
-def generate(model: keras.Model, batch: Batch, projections: int = 0):
-    """What a vocoder makes of a batch, what was recorded, and the loss of what it heard."""
-    if not isinstance(model, ISTFTVocoder):
-        return model(batch["mel"]), batch["waveform"], {}
-    said = model(
-        batch["mel"],
-        pitch=batch["pitch"],
-        first_frame=batch["first_frame"],
-        projections=projections,
-    )
-    edge = _EDGE_FRAMES * model.hop
-    is_long = tf.shape(batch["mel"])[1] > 4 * _EDGE_FRAMES
-    edge = tf.where(is_long, edge, 0)
-    inside = slice(edge, tf.shape(said["waveform"])[1] - edge)
-    terms = {"pitch_loss": pitch_loss(said["pitch"], batch["pitch"])}
-    return said["waveform"][:, inside], batch["waveform"][:, inside], terms
+def generate(model: NeuralVocoder, batch: Batch):
+    """What a vocoder generates and what was recorded, without edges; and the loss of its pitch."""
+    outputs = model.training_outputs(batch)
+    generated, recorded, terms = outputs["waveform"], batch["waveform"], {}
+    if "pitch" in outputs:
+        terms = {"pitch_loss": pitch_loss(outputs["pitch"], batch["pitch"])}
+    if model.edge_frames:
+        is_long = tf.shape(batch["mel"])[1] > 4 * model.edge_frames
+        edge = tf.where(is_long, model.edge_frames * model.hop, 0)
+        inside = slice(edge, tf.shape(generated)[1] - edge)
+        generated, recorded = generated[:, inside], recorded[:, inside]
+    return generated, recorded, terms
 
 
 def make_spectral_step(
-    model: keras.Model,
+    model: NeuralVocoder,
     optimizer: keras.optimizers.Optimizer,
     loss: SpectralLoss,
     signature: dict[str, tf.TensorSpec],
@@ -70,7 +64,7 @@ def make_spectral_step(
 
 
 def make_adversarial_step(
-    model: keras.Model,
+    model: NeuralVocoder,
     optimizer: keras.optimizers.Optimizer,
     discriminators: Sequence[keras.Model],
     their_optimizer: keras.optimizers.Optimizer,
@@ -120,7 +114,7 @@ def make_adversarial_step(
 
 
 def make_vocoder_evaluation(
-    model: keras.Model,
+    model: NeuralVocoder,
     loss: SpectralLoss,
     signature: dict[str, tf.TensorSpec],
     *,

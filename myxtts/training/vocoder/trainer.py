@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Mapping
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from myxtts.checkpoints import (
 )
 from myxtts.checkpoints.states import SavedState
 from myxtts.checkpoints.vocoders import load_vocoder, named_vocoder, save_vocoder
-from myxtts.config.config import TrainingConfig, XTTSConfig
+from myxtts.config.config import VOCODER_FIELDS, TrainingConfig, XTTSConfig
 from myxtts.config.io import load_config, save_config
 from myxtts.config.presets import PRESETS
 from myxtts.data.batches.split import Split, split_batches
@@ -34,14 +35,8 @@ from myxtts.data.segments.segments import PieceSource
 from myxtts.data.segments.vocoder_data import VocoderData
 from myxtts.errors import UserError
 from myxtts.models.vocoders.discriminators import MultiPeriodDiscriminator, MultiScaleDiscriminator
-from myxtts.models.vocoders.registry import (
-    ISTFT,
-    build_vocoder,
-    check_frames,
-    in_float32,
-    kind_of,
-    settings_of,
-)
+from myxtts.models.vocoders.neural import NeuralVocoder
+from myxtts.models.vocoders.registry import build_vocoder, in_float32
 from myxtts.monitoring.console import show_log_unless_set_up
 from myxtts.monitoring.heartbeat import doing, heartbeat
 from myxtts.training.hooks.performance import PerformanceHook, setup_of
@@ -73,6 +68,9 @@ PIECE_FRAMES = {True: 32, False: 48}
 LEARNING_RATE = {True: 2e-4, False: 2e-3}
 WARM_UP, LAST_SHARE = 100, 0.02  # of the spectral schedule
 DECAY = 0.999  # per epoch, of the adversarial one
+# Settings that name a published size of a kind, and all that a preset decides about a vocoder.
+VERSIONS = tuple(name for name in VOCODER_FIELDS if name.endswith("_version"))
+_SIZES = (*(f"model.{name}" for name in VERSIONS), "training.discriminator_width")
 
 
 class VocoderTrainer:
@@ -96,9 +94,9 @@ class VocoderTrainer:
         self.spec = config.data.audio_spec
         self.runtime = runtime.configure(config)
         self.model = self._build()
-        self.kind = kind_of(self.model)
+        self.kind = self.model.kind
         asked = config.training.vocoder_adversarial
-        self.is_adversarial = self.kind != ISTFT if asked is None else asked
+        self.is_adversarial = self.model.is_adversarial if asked is None else asked
         self.pieces: VocoderData | None = None
         setup = setup_of(config, self.runtime)
         self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
@@ -137,19 +135,19 @@ class VocoderTrainer:
             encoder = as_voice_encoder(voice.model.published_voice.speaker_encoder)
         return TrainingData(self.config, progress, encoder, known)
 
-    def _build(self) -> keras.Model:
+    def _build(self) -> NeuralVocoder:
         config = self.config
         model = build_vocoder(config.model, self.spec)
         if config.training.stage2_from:
             start = load_vocoder(named_vocoder(config.training.stage2_from))
             start.check(self.spec)
-            if start.kind != kind_of(model):
+            if start.kind != model.kind:
                 raise UserError(
                     f"{start.path} is a vocoder of the kind {start.kind}, and "
                     f"{config.model.vocoder_type} is to be trained: choose --vocoder {start.kind}"
                 )
             model = start.model
-        check_frames(model, self.spec)
+        model.check_frames(self.spec)
         return model
 
     def _train(self) -> str:
@@ -246,7 +244,7 @@ class VocoderTrainer:
             training.save_interval,
             training.keep_checkpoints,
             validation,
-            lambda folder: save_vocoder(folder, self.kind, self.model, self.spec),
+            lambda folder: save_vocoder(folder, self.model, self.spec),
             names=("vocoder", "vocoder-best"),
             resumed=resumed,
             history=history,
@@ -272,14 +270,14 @@ class VocoderTrainer:
         """What a checkpoint says of its run, to see whether it can go on."""
         return {
             "kind": self.kind,
-            "settings": json.loads(json.dumps(settings_of(self.model))),
+            "settings": json.loads(json.dumps(self.model.to_settings())),
             "pieces": [len(self.pieces.train), self.frames, self.pieces.batch_size],
             "mels": voice_hash(self.voice) if self.voice else "recorded",
             "discriminators": self.config.training.discriminator_width
             if self.is_adversarial
             else 0,
             "seed": self.config.training.seed,
-            "hifigan_version": self.config.model.hifigan_version,
+            **{name: getattr(self.config.model, name) for name in VERSIONS},
         }
 
     def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
@@ -337,9 +335,8 @@ class CopyHook(Hook):
             recorded = one["wave"].reshape(-1).astype(np.float32) / 32768.0
             self.board.audio(record.step, "sample/recorded", recorded, rate)
             self._is_recorded = True
-        said = self.model(one["mel"][None].astype(np.float32))
-        said = said["waveform"] if isinstance(said, dict) else said
-        copied = np.clip(said[0].numpy(), -1.0, 1.0)
+        generated = self.model.waveform(one["mel"][None].astype(np.float32))
+        copied = np.clip(generated[0].numpy(), -1.0, 1.0)
         self.board.audio(record.step, "sample/copied", copied, rate)
         self.board.images(record.step, "sample/mel", np.flipud(one["mel"].astype(np.float32).T))
 
@@ -348,14 +345,14 @@ def vocoder_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> li
     """A line for each fact of a checkpoint that its vocoder cannot be resumed with."""
     if before["kind"] != now["kind"]:
         return [difference("model.vocoder_type", before["kind"], now["kind"])]
-    kind, version = now["kind"], "hifigan_version"
+    kind, version = now["kind"], f"{now['kind']}_version"
     earlier, own = (_by_setting(kind, facts["settings"]) for facts in (before, now))
     lines = [
         difference(name, value, own[name])
         for name, value in earlier.items()
         if own.get(name, value) != value
     ]
-    if lines and before.get(version, now[version]) != now[version]:
+    if lines and before.get(version, now.get(version)) != now.get(version):
         lines = [difference(f"model.{version}", before[version], now[version])]
     if before["mels"] != now["mels"]:
         words = [_mels_in_words(facts["mels"]) for facts in (before, now)]
@@ -372,9 +369,12 @@ def vocoder_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> li
 
 def _by_setting(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers that a vocoder was built from, by the names that the settings have for them."""
-    prefix = "model.istft_" if kind == ISTFT else f"{kind} "
+    known = {
+        name: f"model.{kind}_{name}" for name in settings if f"{kind}_{name}" in VOCODER_FIELDS
+    }
     spec = {f"data.{name}": value for name, value in settings.get("spec", {}).items()}
-    return {f"{prefix}{name}": x for name, x in settings.items() if name != "spec"} | spec
+    own = {known.get(name, f"{kind} {name}"): x for name, x in settings.items() if name != "spec"}
+    return own | spec
 
 
 def _mels_in_words(mels: str) -> str:
@@ -385,17 +385,13 @@ def as_begun(config: XTTSConfig, folder: Path) -> XTTSConfig:
     """The settings with the sizes that the run in a folder was begun with, unless others were
     chosen: a preset may have had other ones then."""
     preset = PRESETS[config.model.model_size]
-    chosen = {"model.hifigan_version": config.model.hifigan_version}
-    chosen["training.discriminator_width"] = config.training.discriminator_width
+    chosen = {path: attrgetter(path)(config) for path in _SIZES}
     if any(preset.get(path) != value for path, value in chosen.items()):
         return config
     if not saved_states(folder / "checkpoints") or not (folder / "config.yaml").exists():
         return config
     begun = load_config(folder / "config.yaml")
-    sizes = {
-        "hifigan_version": begun.model.hifigan_version,
-        "discriminator_width": begun.training.discriminator_width,
-    }
+    sizes = {path.rpartition(".")[2]: attrgetter(path)(begun) for path in _SIZES}
     if tuple(sizes.values()) == tuple(chosen.values()):
         return config
     log.info("as %s was begun: %s", folder, ", ".join(f"{k}: {v}" for k, v in sizes.items()))

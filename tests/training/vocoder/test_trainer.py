@@ -229,7 +229,7 @@ def test_a_vocoder_goes_on_from_another(corpus, short, tmp_path):
 
 
 def test_a_vocoder_of_other_mels_is_not_gone_on_from(corpus, tmp_path):
-    folder = save_vocoder(tmp_path / "other", "istft", tiny_vocoder(OTHER_MELS), OTHER_MELS)
+    folder = save_vocoder(tmp_path / "other", tiny_vocoder(OTHER_MELS), OTHER_MELS)
     with pytest.raises(CheckpointError, match="made for other mels.*sample_rate 8000 here 22050"):
         make_trainer(corpus, tmp_path / "run", stage2_from=str(folder))
 
