@@ -13,7 +13,7 @@ from myxtts.config.config import XTTSConfig
 from myxtts.config.fields import ConfigError
 from myxtts.config.io import save_config
 from myxtts.errors import UserError
-from myxtts.training.runs import alone_in
+from myxtts.training.run_folder import alone_in
 
 
 @contextmanager

@@ -46,7 +46,7 @@ from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.system import MemoryLimit
 from myxtts.training.loop import TrainingLoop
-from myxtts.training.runs import alone_in, set_aside
+from myxtts.training.run_folder import alone_in, set_aside
 from myxtts.training.trainer import XTTSTrainer
 
 log = logging.getLogger(__name__)

@@ -53,7 +53,7 @@ from myxtts.training.resuming import (
     check_settings,
     decisive_settings,
 )
-from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
+from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.sources import batches_per_epoch, endless, name_by_position
 from myxtts.training.steps import (
     CompiledStep,

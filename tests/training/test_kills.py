@@ -28,7 +28,7 @@ from myxtts.training.hooks.records import HistoryHook
 from myxtts.training.hooks.saving import SavingHook
 from myxtts.training.hooks.validation import ValidationHook
 from myxtts.training.loop import StepRecord, tell
-from myxtts.training.runs import alone_in, own_state, state_to_resume
+from myxtts.training.run_folder import alone_in, own_state, state_to_resume
 
 TOTAL, SAVED_EVERY, SCORED_EVERY, JUDGED_EVERY = 6, 3, 4, 2
 # The best is found at a step that is saved for that alone, and again when the run ends.

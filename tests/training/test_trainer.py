@@ -15,7 +15,7 @@ from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.errors import UserError
 from myxtts.training import trainer as trainer_module
 from myxtts.training.loop import OutOfMemory, TrainingDiverged
-from myxtts.training.runs import alone_in
+from myxtts.training.run_folder import alone_in
 from myxtts.training.trainer import XTTSTrainer, build_model
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import final_state, run_config

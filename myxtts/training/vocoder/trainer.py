@@ -49,7 +49,7 @@ from myxtts.training.loop import Hook, StepRecord, TrainingLoop
 from myxtts.training.optimizer import WarmUp
 from myxtts.training.references import own_references
 from myxtts.training.resuming import difference, refuse
-from myxtts.training.runs import alone_in, describe_step, own_state, state_to_resume
+from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.sources import batches_per_epoch, endless
 from myxtts.training.steps import complete
 from myxtts.training.vocoder.losses import SpectralLoss
