@@ -108,7 +108,7 @@ class Run:
         time.sleep(delay)
         process.kill()
         _, errors = process.communicate()
-        found = re.search(r"going on from .*: step (\d+)", errors)
+        found = re.search(r"resuming from .*: step (\d+)", errors)
         went_on_from = int(found[1]) if found else 0
         if went_on_from != before:
             sys.exit(f"it went on from step {went_on_from}, and step {before} was saved:\n{errors}")

@@ -240,7 +240,7 @@ def _opened(feed: Feed) -> Iterator[Iterator]:
 def _go(loop: TrainingLoop, items: Items) -> None:
     """Run to the end; a signal ends all of the trials, not only this one."""
     reason = loop.run(items)
-    if reason.startswith("SIG"):
+    if reason.is_interrupted:
         raise KeyboardInterrupt(f"stopped by {reason}: nothing was measured to the end")
 
 

@@ -245,7 +245,7 @@ class _Tuner:
         loop = TrainingLoop(self.step, [], 1 << 40, steps + 1, list, recorder=recorder)
         with closing(data.stream()) as items:
             reason = loop.run(islice(items, steps + 1))  # the first, which fills, is not counted
-        if reason.startswith("SIG"):
+        if reason.is_interrupted:
             raise KeyboardInterrupt(f"stopped by {reason}: nothing was chosen")
         seen, cost = recorder.evidence(), _drain(data, batches)
         self._tell(1)

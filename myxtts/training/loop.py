@@ -15,11 +15,11 @@ from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.heartbeat import doing
 from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
+from myxtts.training.ending import Ending
 from myxtts.training.steps import CompiledStep
 
 log = logging.getLogger(__name__)
 
-FINISHED, FAILED = "finished", "failed"
 COMPILING = "compiling the step"
 # The first steps are fetched at once, and show how long the device takes.
 SEEN_TO_THE_END = 3
@@ -84,7 +84,7 @@ class Hook:
     def record_validation(self, step: int, metrics: dict[str, float]) -> None:
         """After a validation."""
 
-    def finish(self, step: int, reason: str) -> None:
+    def finish(self, step: int, reason: Ending) -> None:
         """After the last step, however the run ends; every hook still takes reports."""
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class TrainingDiverged(UserError):
 class Interruption:
     """Set by a signal, read by the loop: why the run is to end after the present step."""
 
-    reason: str = ""
+    reason: Ending | None = None
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def interruptible() -> Iterator[Interruption]:
     def ask(number: int, frame: Any) -> None:
         if asked.reason:
             raise KeyboardInterrupt
-        asked.reason = signal.Signals(number).name
+        asked.reason = Ending(signal.Signals(number).name)
 
     try:
         before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -187,9 +187,9 @@ class TrainingLoop:
         self._taken = 0
         self.recorder.is_async, self.recorder.is_eager = self.step.is_async, self.step.is_eager
 
-    def run(self, items: Items) -> str:
-        """Run to the end and say why it ended; every hook hears of it, whatever happens."""
-        reason = FAILED
+    def run(self, items: Items) -> Ending:
+        """Run to the end and return how it ended; every hook is told, whatever happens."""
+        reason = Ending.FAILED
         with interruptible() as asked, doing("starting") as self._activity:
             try:
                 for hook in self.hooks:
@@ -199,7 +199,7 @@ class TrainingLoop:
                 self._finish(reason)
         return reason
 
-    def _finish(self, reason: str) -> None:
+    def _finish(self, reason: Ending) -> None:
         """End in two passes: all hooks finish, and may still report; then all close.
 
         Each is called, also after one that raises; nobody is to save what has diverged.
@@ -211,7 +211,7 @@ class TrainingLoop:
                 tell(hook, lambda one, why=reason: one.finish(self.done, why))
             except BaseException as raised:
                 errors.append(raised)
-                reason = FAILED if isinstance(raised, TrainingDiverged) else reason
+                reason = Ending.FAILED if isinstance(raised, TrainingDiverged) else reason
         for hook in self.hooks:
             try:
                 tell(hook, lambda one: one.close())
@@ -223,10 +223,10 @@ class TrainingLoop:
         if errors:
             raise errors[0]
 
-    def _steps(self, items: Items, asked: Interruption) -> str:
+    def _steps(self, items: Items, asked: Interruption) -> Ending:
         current = None
         if self.done >= self.total_steps:
-            return FINISHED
+            return Ending.FINISHED
         self._timeline.restart()
         for epoch, number, batch in items:
             self._timeline.mark(WAIT)
@@ -245,7 +245,7 @@ class TrainingLoop:
             self._timeline.mark(OTHER)
         if current is not None:
             self._close_epoch(current)
-        return FINISHED
+        return Ending.FINISHED
 
     def _step(self, epoch: int, number: int, batch: dict[str, tf.Tensor]) -> None:
         timeline = self._timeline

@@ -3,9 +3,6 @@
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -13,37 +10,35 @@ from typing import Any
 import keras
 import numpy as np
 
-from myxtts import runtime
 from myxtts.checkpoints import (
     Voice,
-    abandon_after,
     as_voice_encoder,
     encoder_path,
     load_speaker_encoder,
-    restore,
     save_voice,
     variables_of,
 )
 from myxtts.checkpoints.states import SavedState
-from myxtts.config.config import SETTINGS, DataConfig, XTTSConfig, affecting
-from myxtts.config.io import Setting, save_config, to_dict
+from myxtts.config.config import (
+    SETTINGS,
+    DataConfig,
+    XTTSConfig,
+    affecting,
+)
+from myxtts.config.io import Setting, to_dict
 from myxtts.data.batches.training_data import KnownTables, TrainingData
 from myxtts.data.features.embeddings import VoiceEncoder
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
-from myxtts.monitoring.console import show_log_unless_set_up
-from myxtts.monitoring.heartbeat import doing, heartbeat
 from myxtts.training.adaptive_weights import AdaptiveWeights
+from myxtts.training.ending import Ending
 from myxtts.training.hooks.evaluation import Candidates, EvaluationHook, Evaluator
-from myxtts.training.hooks.performance import PerformanceHook, setup_of
-from myxtts.training.hooks.progress import ProgressHook
-from myxtts.training.hooks.records import HistoryHook, LogHook, NonFiniteHook
 from myxtts.training.hooks.samples import SampleHook
-from myxtts.training.hooks.saving import METRIC, SavingHook
+from myxtts.training.hooks.saving import METRIC
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
-from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss, speaker_voices
+from myxtts.training.hooks.validation import speaker_voices
 from myxtts.training.hooks.wandb import WandbHook, import_wandb
-from myxtts.training.loop import Hook, TrainingLoop
+from myxtts.training.loop import Hook, Listener
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_weights, build_optimizer
 from myxtts.training.references import own_references
@@ -53,8 +48,8 @@ from myxtts.training.resuming import (
     check_settings,
     decisive_settings,
 )
-from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
-from myxtts.training.sources import batches_per_epoch, endless, name_by_position
+from myxtts.training.run import Schedule, TrainingRun, Wiring
+from myxtts.training.sources import name_by_position
 from myxtts.training.steps import (
     CompiledStep,
     batch_signature,
@@ -72,34 +67,25 @@ from myxtts.training.warm_start import (
     with_known_voices,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # Settings that decide which utterances share a batch: a place in another plan is no place.
 PLAN_SETTINGS = affecting("plan")
 
 
-@dataclass(frozen=True, eq=False)
-class Wiring:
-    """What a run computes with, besides its model."""
-
-    optimizer: keras.optimizers.Optimizer
-    loss: XTTSLoss
-    balance: AdaptiveWeights | None
-    step: CompiledStep
-    evaluate: CompiledStep
-
-
-class XTTSTrainer:
-    """Trains a model on a corpus, in a folder from which it can go on.
+class XTTSTrainer(TrainingRun):
+    """Trains a model on a corpus, in a folder from which it can be resumed.
 
     `config` may be the data's section alone, the others then have their defaults; `build_model`
-    builds a `model` for it, as the trainer does where none is given.
-    `resume` is None to go on from the folder's last checkpoint where there is one, True to fail
-    where there is none, False to start over (the old run is kept beside), or a checkpoint's path.
-    With `start` a run begins from that voice instead of from nothing: its tokenizer stays, as does
-    how it describes voices, and speakers and languages that it does not know are added to its own.
+    builds a `model` for it, as the trainer does where none is given. `resume` is as `TrainingRun`
+    takes it. With `start` a run begins from that voice (a warm start): its tokenizer stays, as does
+    its speaker encoder, and speakers and languages that it does not know are added to its own.
     An `evaluator` judges what the voice says of held-out texts, where evaluation is enabled.
     """
+
+    exports = ("voice", "voice-best")
+    plan_facts = ("plan", "utterances")
+    shown_losses = ("stop_loss", "duration_loss")
 
     def __init__(
         self,
@@ -109,19 +95,14 @@ class XTTSTrainer:
         start: Voice | None = None,
         evaluator: Evaluator | None = None,
     ):
-        show_log_unless_set_up()
         config = config if isinstance(config, XTTSConfig) else XTTSConfig(data=config)
         if config.training.use_wandb:
             import_wandb()  # whose absence is to be known before anything is prepared
-        self.config, self.model, self.resume, self.start = config, model, resume, start
-        self.evaluator = evaluator
+        super().__init__(config, config.training.checkpoint_dir, resume)
+        self.model, self.start, self.evaluator = model, start, evaluator
         self.encoder = None
         self.encoder_weights = ""  # of a frozen one: what lies in the cache is by these
-        self.folder = Path(config.training.checkpoint_dir).expanduser()
         self.data: TrainingData | None = None
-        self.runtime = runtime.configure(config)
-        setup = setup_of(config, self.runtime)
-        self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
 
     def prepare_datasets(self, progress=None) -> tuple[TrainingData, Iterable | None]:
         """Open the corpus: what is trained on, and the validation batches if there are any."""
@@ -138,8 +119,8 @@ class XTTSTrainer:
         self.data = TrainingData(self.config, progress, encoder, known)
         return self.data, self._own_validation()
 
-    def train(self, train_dataset=None, val_dataset: Iterable | None = None) -> str:
-        """Train to the end, and say why it ended; both datasets default to the corpus's own.
+    def train(self, train_dataset=None, val_dataset: Iterable | None = None) -> Ending:
+        """Train to the end, and return how it ended; both datasets default to the corpus's own.
 
         Another dataset is any iterable of batches, of which one pass is an epoch.
         """
@@ -148,8 +129,8 @@ class XTTSTrainer:
         self._check_evaluation()
         source = self.data if train_dataset is None else train_dataset
         val_dataset = self._own_validation() if val_dataset is None else val_dataset
-        with alone_in(self.folder), doing("building the model"), heartbeat(log.info):
-            return self._train(source, val_dataset)
+        ids_of = self.ids_of if source is self.data else name_by_position
+        return self.run(source, val_dataset, ids_of)
 
     def _load_encoder(self) -> VoiceEncoder | None:
         """The published encoder, if one is used, as far as the data need it: where it is frozen.
@@ -186,69 +167,25 @@ class XTTSTrainer:
     def _own_validation(self) -> Iterable | None:
         return self.data.val_batches() if self.data.val is not None else None
 
-    def _train(self, source, val_dataset: Iterable | None) -> str:
-        config, training = self.config, self.config.training
-        saved = state_to_resume(self.folder, self.resume)
-        self._check_resumed(saved)
-        epoch_size = batches_per_epoch(source)
-        total = epoch_size * training.epochs
-        total = min(total, training.max_steps) if training.max_steps else total
-
-        self.model = self.model or self._build_model()
-        self._begin(saved)
-        done, epoch, number = self._place_of(saved)
-        items = endless(source, epoch, number)
-        first = next(items)
-        wired = self._wire(first[2], total)
-        step, optimizer = wired.step, wired.optimizer
-        variables = variables_of(self.model, optimizer)
-        if wired.balance:
-            variables |= {"balance/means": wired.balance.means}
-        if saved:
-            restore(variables, saved.arrays)
-            abandon_after(self.folder / "checkpoints", saved.step)
-        save_config(config, self.folder / "config.yaml")
-        own = own_state(self.folder, saved)
-        hooks = partial(self._hooks, total, epoch_size, wired, val_dataset, variables, own)
-        log.info(
-            "%d weights; %d steps of %d batches an epoch, in %s; %d done",
-            self.model.count_params(),
-            total,
-            epoch_size,
-            self.folder,
-            done,
-        )
-        ids_of = self.ids_of if source is self.data else name_by_position
-        recorder = self.performance.recorder
-        loop = TrainingLoop(step, hooks(ids_of), training.epochs, total, ids_of, done, recorder)
-        reason = loop.run(chain([first], items))
-        log.info(
-            "%s after %d steps; the step ran %s",
-            reason,
-            loop.done,
-            describe_step(step) if loop.done > done else "never",
-        )
-        return reason
+    def limits(self) -> tuple[int, int]:
+        return self.config.training.epochs, self.config.training.max_steps
 
     def build_step(self, batch: dict) -> CompiledStep:
         """The step of a new run on batches like this one, for whoever wants to measure it."""
-        self.model = self.model or self._build_model()
-        self._begin(None)
-        return self._wire(batch, total=1000).step
+        self.build(None)
+        return self.wire(batch, Schedule(total_steps=1000, epoch_size=1000, epochs=1)).step
 
-    def _wire(self, batch: dict, total: int) -> "Wiring":
-        """The steps that train and evaluate the model on batches like this one."""
+    def wire(self, batch: dict, schedule: Schedule) -> Wiring:
         config, training = self.config, self.config.training
         if self.model.dtype_policy != keras.config.dtype_policy():
             raise UserError(
                 f"the model was built for {self.model.dtype_policy.name}, but the run is to be "
                 f"{keras.config.dtype_policy().name}: build it after runtime.configure(config)"
             )
-        optimizer = build_optimizer(training, total)
+        optimizer = build_optimizer(training, schedule.total_steps)
         loss = XTTSLoss.from_config(config)
         balance = AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None
         signature = batch_signature(batch, config.data.n_mels)
-        how = {"graph": not self.runtime.eager, "xla": self.runtime.xla}
         step = make_train_step(
             self.model,
             optimizer,
@@ -257,24 +194,27 @@ class XTTSTrainer:
             seed=training.seed,
             prior_steps=training.alignment_prior_steps,
             balance=balance,
-            **how,
+            **self.compiling,
         )
-        evaluate = make_eval_step(self.model, loss, signature, **how)
-        return Wiring(optimizer, loss, balance, step, evaluate)
+        evaluate = make_eval_step(self.model, loss, signature, **self.compiling)
+        variables = variables_of(self.model, optimizer)
+        if balance:
+            variables |= {"balance/means": balance.means}
+        return Wiring(optimizer, step, evaluate, variables, loss.weights)
 
     def ids_of(self, positions: np.ndarray) -> list[str]:
         """The utterances behind a batch's positions."""
         ids = self.data.train.cache.ids
         return [str(ids[int(position)]) for position in np.asarray(positions)]
 
-    def export_voice(self, folder: Path, optimizer) -> None:
-        """Write the averaged weights as a voice that speaks anywhere."""
-        with self.averaged_voice(optimizer) as voice:
+    def export(self, folder: Path, optimizer) -> None:
+        """Write the EMA weights as a voice that speaks anywhere."""
+        with self.ema_voice(optimizer) as voice:
             write_voice(folder, voice)
 
     @contextmanager
-    def averaged_voice(self, optimizer) -> Iterator[Voice]:
-        """The voice that the averaged weights are, while the model has them."""
+    def ema_voice(self, optimizer) -> Iterator[Voice]:
+        """The voice of the EMA weights, while the model has them."""
         cache = self.data.train.cache
         with averaged_weights(self.model, optimizer):
             voices = speaker_voices(self.model, self.data.speaker_batches(), len(cache.speakers))
@@ -300,13 +240,14 @@ class XTTSTrainer:
             len(cache.speakers),
         )
 
-    def _begin(self, saved: SavedState | None) -> None:
-        """Give a new run's model what it begins with; tell what its losses cannot teach it."""
+    def build(self, saved: SavedState | None) -> None:
+        """Have the model; give a new one its first weights; log which losses have no effect."""
+        self.model = self.model or self._build_model()
         if self.start:
             keep_describing(self.model)
         self.model.listens &= self.config.training.voice_similarity_loss_weight > 0.0
         if len(self.data.train.cache.speakers) < 2:
-            log.info(
+            logger.info(
                 "there is one speaker only: voice_similarity_loss, contrastive_loss and "
                 "speaker_loss have nobody to tell from another and stay 0"
             )
@@ -329,81 +270,28 @@ class XTTSTrainer:
             found = [hear(one["reference"], one["reference_lengths"]) for one in references]
         return np.concatenate([np.asarray(one) for one in found])
 
-    def _hooks(
-        self, total, epoch_size: int, wired: "Wiring", val_dataset, variables, resumed, ids_of
-    ) -> list[Hook]:
-        training, optimizer = self.config.training, wired.optimizer
-        interval = training.log_interval
-        history = HistoryHook(self.folder, interval, resumed)
-        listeners: list[Hook] = [history]
-        board = TensorBoardHook(
-            Path(training.tensorboard_log_dir or self.folder / "tensorboard"), interval
-        )
-        boards: list[Hook] = [board]
+    def boards(self) -> list[Listener]:
+        training = self.config.training
+        folder = Path(training.tensorboard_log_dir or self.folder / "tensorboard")
+        boards: list[Listener] = [TensorBoardHook(folder, training.log_interval)]
         if training.use_wandb:
             project, settings = training.wandb_project, to_dict(self.config)
-            boards.append(WandbHook(project, settings, self.folder, interval))
-        listeners += boards
-        validation = None
-        if val_dataset is not None:
-            validation = ValidationHook(
-                self.model,
-                optimizer,
-                wired.evaluate,
-                val_dataset,
-                training.validation_interval,
-                listeners,
-                mean_mel_loss(val_dataset),
-                resumed=resumed,
-            )
-        evaluation = self._evaluation(epoch_size, optimizer, listeners, Boards(boards), resumed)
-        chooses = evaluation is not None and training.evaluation_metric != METRIC
-        saving = SavingHook(
-            self.folder,
-            variables,
-            self._facts(),
-            training.save_interval,
-            training.keep_checkpoints,
-            validation,
-            lambda folder: self.export_voice(folder, optimizer),
-            evaluation=evaluation,
-            metric=training.evaluation_metric if chooses else METRIC,
-            resumed=resumed,
-            history=history,
-        )
-        # Losses that are no number stop the run before anything is saved.
-        scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-        hooks: list[Hook] = [
-            NonFiniteHook(
-                ids_of, lambda: saving.last, {"gradient_norm"} if scaled else frozenset()
-            ),
-            LogHook(wired.loss.weights),
-            *listeners,
-            ProgressHook(total, interval, is_compiled=not wired.step.is_eager),
-            self.performance,
-        ]
-        if evaluation is not None:
-            hooks.append(evaluation)
-        if validation is not None:
-            hooks.append(validation)
-            if training.sample_interval:
-                sample = next(iter(val_dataset))
-                hooks.append(
-                    SampleHook(
-                        self.model,
-                        optimizer,
-                        sample,
-                        training.sample_interval,
-                        Boards(boards),
-                        self.config.data.audio_spec,
-                    )
-                )
-        return [*hooks, saving]
+            boards.append(WandbHook(project, settings, self.folder, training.log_interval))
+        return boards
 
-    def _evaluation(
-        self, epoch_size, optimizer, listeners, board, resumed
+    def sample(self, wired: Wiring, batches: Iterable, boards: Boards) -> Hook:
+        return SampleHook(
+            self.model,
+            wired.optimizer,
+            next(iter(batches)),
+            self.config.training.sample_interval,
+            boards,
+            self.config.data.audio_spec,
+        )
+
+    def evaluation(
+        self, wired: Wiring, schedule: Schedule, listeners, boards: Boards, resumed
     ) -> EvaluationHook | None:
-        """What judges the voice as it is learnt, if that is wanted."""
         training = self.config.training
         if not training.enable_evaluation:
             return None
@@ -411,17 +299,16 @@ class XTTSTrainer:
         return EvaluationHook(
             self.evaluator,
             self.data.val.utterances,
-            lambda: self.averaged_voice(optimizer),
-            training.evaluation_interval * epoch_size,
+            lambda: self.ema_voice(wired.optimizer),
+            training.evaluation_interval * schedule.epoch_size,
             listeners,
-            board,
+            boards,
             Candidates(self.folder / "candidates") if chooses else None,
             write_voice,
             resumed,
         )
 
-    def _facts(self) -> dict[str, Any]:
-        """What a checkpoint says of its run, to see whether it can go on."""
+    def facts(self) -> dict[str, Any]:
         cache = self.data.train.cache
         return {
             "start": self.start and identity(self.start),
@@ -435,31 +322,10 @@ class XTTSTrainer:
             "languages": list(cache.languages),
         }
 
-    def _check_resumed(self, saved: SavedState | None) -> None:
-        """Refuse a checkpoint of another run before anything is built for it."""
-        if saved is not None:
-            check_beginning(saved, self.start)
-            check_settings(saved.path, saved.facts, self.config)
-            check_corpus_facts(saved, self._facts(), self.config.data.text_units)
-
-    def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
-        """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
-        if saved is None:
-            return 0, 0, 0
-        facts = self._facts()
-        epoch, number = saved.facts["epoch"], saved.facts["number"]
-        changed = [name for name in ("plan", "utterances") if saved.facts[name] != facts[name]]
-        if changed and number:
-            log.warning(
-                "the batches are not those of %s any more (%s changed): going on with the first "
-                "batch of epoch %d",
-                saved.path,
-                " and ".join(changed),
-                epoch + 1,
-            )
-            number = 0
-        log.info("going on from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
-        return saved.step, epoch, number
+    def check_resumed(self, saved: SavedState) -> None:
+        check_beginning(saved, self.start)
+        check_settings(saved.path, saved.facts, self.config)
+        check_corpus_facts(saved, self.facts(), self.config.data.text_units)
 
 
 def build_model(config: XTTSConfig | DataConfig, progress=None) -> keras.Model:

@@ -6,11 +6,12 @@ from pathlib import Path
 from myxtts.checkpoints import load_voice
 from myxtts.config.config import XTTSConfig
 from myxtts.data.segments.vocoder_data import check_predictable
+from myxtts.training.ending import Ending
 from myxtts.training.hooks.evaluation import Evaluator
 from myxtts.training.trainer import XTTSTrainer
 from myxtts.training.vocoder.trainer import VocoderTrainer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 STAGE2 = "stage2"
 
@@ -18,8 +19,8 @@ STAGE2 = "stage2"
 class TwoStageTrainer:
     """Trains a voice in a folder, and its vocoder in `stage2` below it.
 
-    Either stage goes on from where it was; a stage that is finished takes no step again. `resume`
-    is as `XTTSTrainer` takes it; a checkpoint's path names one of the first stage, which the
+    Either stage resumes where it was; a stage that is finished takes no step again. `resume`
+    is as `TrainingRun` takes it; a checkpoint's path names one of the first stage, which the
     `evaluator` judges.
     """
 
@@ -45,14 +46,14 @@ class TwoStageTrainer:
         self._progress = progress
         return self.first.prepare_datasets(progress)
 
-    def train(self, train_dataset=None, val_dataset=None) -> str:
-        """Train both to the end, and say why it ended."""
+    def train(self, train_dataset=None, val_dataset=None) -> Ending:
+        """Train both to the end, and return how it ended."""
         if self.second is None:
             self.prepare_datasets()
         reason = self.first.train(train_dataset, val_dataset)
-        if reason.startswith("SIG"):
+        if reason.is_interrupted:
             return reason
-        log.info("the second stage: %s", self.second.kind)
+        logger.info("the second stage: %s", self.second.kind)
         if self.config.training.stage2_on_predicted_mels:
             self.second.voice = load_voice(self.folder)
         self.second.prepare_datasets(self._progress, self.first.data)

@@ -18,6 +18,7 @@ from myxtts.bench.profiling import (
 from myxtts.monitoring import timers
 from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.verdict import COMPILATION, DEVICE, HEALTHY, HOST, LOGGING
+from myxtts.training.ending import Ending
 from myxtts.training.loop import Hook
 from myxtts.training.trainer import XTTSTrainer
 from tests.helpers.fake_clock import FakeClock
@@ -212,7 +213,7 @@ def test_what_is_told_counts_the_trials(world):
 
 def test_a_signal_ends_all_trials(world, monkeypatch):
     step = world.step()
-    monkeypatch.setattr("myxtts.training.loop.TrainingLoop.run", lambda self, items: "SIGINT")
+    monkeypatch.setattr("myxtts.training.loop.TrainingLoop.run", lambda self, items: Ending.SIGINT)
     with pytest.raises(KeyboardInterrupt, match="stopped by SIGINT"):
         compare(step, {CONFIGURED: world.feed()}, batch_of(), 5, clock=world.clock)
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from myxtts.training.ending import Ending
 from myxtts.training.loop import (
-    FAILED,
-    FINISHED,
     Hook,
     Listener,
     OutOfMemory,
@@ -88,7 +87,7 @@ def make_loop(step=None, hooks=(), epochs=100, total=5, done=0) -> TrainingLoop:
 def test_metrics_are_fetched_one_step_late_and_none_is_lost():
     step = CountingStep()
     diary = Diary(step)
-    assert make_loop(step, [diary], total=3).run(items()) == FINISHED
+    assert make_loop(step, [diary], total=3).run(items()) == Ending.FINISHED
     assert diary.heard == [
         ("start", 0),
         ("step", 1, 2),
@@ -96,7 +95,7 @@ def test_metrics_are_fetched_one_step_late_and_none_is_lost():
         ("epoch", 0, 2),
         ("step", 3, 3),
         ("epoch", 1, 3),  # what there was of it
-        ("finish", 3, FINISHED),
+        ("finish", 3, Ending.FINISHED),
     ]
     assert [record.metrics["loss"] for record in diary.records] == [1.0, 2.0, 3.0]
 
@@ -119,8 +118,8 @@ def test_a_record_says_where_in_the_plan_it_was_and_how_long_it_took():
 
 def test_it_ends_after_its_epochs():
     diary = Diary(CountingStep())
-    assert make_loop(hooks=[diary], epochs=2, total=99).run(items(per_epoch=3)) == FINISHED
-    assert diary.heard[-2:] == [("epoch", 1, 6), ("finish", 6, FINISHED)]
+    assert make_loop(hooks=[diary], epochs=2, total=99).run(items(per_epoch=3)) == Ending.FINISHED
+    assert diary.heard[-2:] == [("epoch", 1, 6), ("finish", 6, Ending.FINISHED)]
 
 
 def test_it_goes_on_from_any_step():
@@ -135,15 +134,15 @@ def test_it_goes_on_from_any_step():
 def test_where_all_is_done_no_step_is_taken():
     step = CountingStep()
     diary = Diary(step)
-    assert make_loop(step, [diary], total=5, done=5).run(items()) == FINISHED
-    assert step.taken == [] and diary.heard == [("start", 5), ("finish", 5, FINISHED)]
+    assert make_loop(step, [diary], total=5, done=5).run(items()) == Ending.FINISHED
+    assert step.taken == [] and diary.heard == [("start", 5), ("finish", 5, Ending.FINISHED)]
 
 
 def test_finite_batches_end_the_run():
     batches = [item for item, _ in zip(items(), range(3), strict=False)]
     diary = Diary(CountingStep())
-    assert make_loop(hooks=[diary], total=99).run(batches) == FINISHED
-    assert diary.heard[-1] == ("finish", 3, FINISHED)
+    assert make_loop(hooks=[diary], total=99).run(batches) == Ending.FINISHED
+    assert diary.heard[-1] == ("finish", 3, Ending.FINISHED)
 
 
 def test_out_of_memory_names_the_utterances_and_what_to_do():
@@ -186,7 +185,7 @@ def test_a_hook_that_cannot_finish_keeps_none_from_it():
     diaries = [Diary(step), Diary(step)]
     with pytest.raises(OSError, match="disk full"):
         make_loop(step, [diaries[0], Clumsy(), diaries[1]], total=2).run(items())
-    assert [diary.heard[-1] for diary in diaries] == [("finish", 2, FINISHED)] * 2
+    assert [diary.heard[-1] for diary in diaries] == [("finish", 2, Ending.FINISHED)] * 2
 
 
 def test_who_comes_after_a_hook_that_finds_the_run_diverged_hears_that_it_failed():
@@ -197,7 +196,7 @@ def test_who_comes_after_a_hook_that_finds_the_run_diverged_hears_that_it_failed
     diary = Diary(step := CountingStep())
     with pytest.raises(TrainingDiverged):
         make_loop(step, [Judge(), diary], total=2).run(items())
-    assert diary.heard[-1] == ("finish", 2, FAILED)
+    assert diary.heard[-1] == ("finish", 2, Ending.FAILED)
 
 
 def test_every_hook_takes_reports_until_all_have_finished():
@@ -232,8 +231,8 @@ def test_a_listener_that_raises_is_logged_and_changes_nothing(method, caplog):
 
     broken = type("Broken", (Listener,), {method: fail})
     diary = Diary(step := CountingStep())
-    assert make_loop(step, [broken(), diary], total=3).run(items()) == FINISHED
-    assert diary.heard[-1] == ("finish", 3, FINISHED)
+    assert make_loop(step, [broken(), diary], total=3).run(items()) == Ending.FINISHED
+    assert diary.heard[-1] == ("finish", 3, Ending.FINISHED)
     message = "Broken failed, training continues: ConnectionError: no route to host"
     assert caplog.messages[0] == message and caplog.messages.count(message) == 1
     more = {"after_step": ["Broken failed 3 times"], "after_epoch": ["Broken failed 2 times"]}

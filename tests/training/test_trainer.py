@@ -172,7 +172,7 @@ def test_another_corpus_is_refused_by_what_differs_and_with_the_ways_out(
 def test_another_plan_goes_on_with_the_epochs_first_batch(make_trainer, finished, messages):
     trainer = make_trainer(batch_size=2)
     assert trainer.train() == "finished"
-    assert "plan changed): going on with the first batch of epoch" in messages()
+    assert "plan changed): resuming with the first batch of epoch" in messages()
     state = load_state(saved_states(finished / "checkpoints")[-1])
     assert state.step == 2 and state.facts["number"] == 1
 

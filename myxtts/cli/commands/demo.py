@@ -103,9 +103,9 @@ def run(args: argparse.Namespace) -> int:
 
 def is_stopped(reason: str) -> bool:
     """Whether a signal ended a training; if so, how to go on is said."""
-    if reason.startswith("SIG"):
+    if reason.is_interrupted:
         print(f"stopped by {reason}; run the same command to go on")
-    return reason.startswith("SIG")
+    return reason.is_interrupted
 
 
 class Clock:

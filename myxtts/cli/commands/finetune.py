@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"in {folder}: {describe_choices(resolved)}")
     logging.getLogger("myxtts").setLevel(logging.INFO)
     reason, speaker = finetune(resolved.config, resume_choice(args), voice)
-    if reason.startswith("SIG"):
+    if reason.is_interrupted:
         return tell_stopped(args, reason, folder)
     print(f"the voice is in {folder}; speak with it:")
     language = resolved.config.data.language

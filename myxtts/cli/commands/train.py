@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         config = tuned_for_run(resolved, resume_choice(args))
     reason = train(config, resume_choice(args))
     folder = config.training.checkpoint_dir
-    if reason.startswith("SIG"):
+    if reason.is_interrupted:
         return tell_stopped(args, reason, folder)
     if config.training.two_stage_training:
         print(f"its vocoder is in {Path(folder) / 'stage2'}")

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         voice, config = hear_voice(args.on_predicted_mels, config)
     reason = train(config, resume_choice(args), voice)
     folder = config.training.checkpoint_dir
-    if reason.startswith("SIG"):
+    if reason.is_interrupted:
         return tell_stopped(args, reason, folder)
     print(f"the vocoder is in {folder}; speak through it:")
     text = shlex.quote(greeting(config.data.language))

@@ -17,8 +17,9 @@ from myxtts.checkpoints.files import new_folder, remove_folder
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
 from myxtts.monitoring.heartbeat import doing
+from myxtts.training.ending import Ending
 from myxtts.training.hooks.tensorboard import Boards
-from myxtts.training.loop import FINISHED, Hook, StepRecord, tell
+from myxtts.training.loop import Hook, StepRecord, tell
 
 log = logging.getLogger(__name__)
 
@@ -132,9 +133,9 @@ class EvaluationHook(Hook):
         if self.is_due(record.step):
             self.evaluate(record.step)
 
-    def finish(self, step: int, reason: str) -> None:
+    def finish(self, step: int, reason: Ending) -> None:
         # Who sends a signal soon sends a harder one: what has no score is scored on going on.
-        if reason == FINISHED:
+        if reason == Ending.FINISHED:
             if self._has_begun and step not in self._known:
                 self.evaluate(step)
             with doing("waiting for the last evaluation"):

@@ -26,10 +26,11 @@ from myxtts.checkpoints import (
 )
 from myxtts.checkpoints.files import DamagedError, explained, remove_folder
 from myxtts.monitoring.history import HISTORY
+from myxtts.training.ending import Ending
 from myxtts.training.hooks.evaluation import EvaluationHook
 from myxtts.training.hooks.records import HistoryHook
 from myxtts.training.hooks.validation import ValidationHook
-from myxtts.training.loop import FAILED, FINISHED, Hook, StepRecord
+from myxtts.training.loop import Hook, StepRecord
 
 log = logging.getLogger(__name__)
 
@@ -110,15 +111,19 @@ class SavingHook(Hook):
             self.save(record.step, is_best)
         self._promote()
 
-    def finish(self, step: int, reason: str) -> None:
-        if reason == FAILED:
+    def finish(self, step: int, reason: Ending) -> None:
+        if reason == Ending.FAILED:
             return
         has_begun = self._position is not None
         if has_begun and (step != self._saved_step or self._is_best(step)):
             self.save(step, self._is_best(step))
         self._promote()
         # A score that came after the step was saved is known when the run is started again.
-        if has_begun and reason == FINISHED and self._known_at(step, self._best()) != self._known:
+        if (
+            has_begun
+            and reason == Ending.FINISHED
+            and self._known_at(step, self._best()) != self._known
+        ):
             self.save(step, is_best=False)
 
     def save(self, step: int, is_best: bool) -> None:

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from myxtts.checkpoints import SavedState
 from myxtts.monitoring.heartbeat import doing
-from myxtts.training.loop import FINISHED, Hook, OutOfMemory, StepRecord, TrainingDiverged, tell
+from myxtts.training.ending import Ending
+from myxtts.training.loop import Hook, OutOfMemory, StepRecord, TrainingDiverged, tell
 from myxtts.training.optimizer import averaged_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import CompiledStep, complete
@@ -58,9 +59,9 @@ class ValidationHook(Hook):
         if self.is_due(record.step):
             self.validate(record.step)
 
-    def finish(self, step: int, reason: str) -> None:
+    def finish(self, step: int, reason: Ending) -> None:
         # Who sends a signal soon sends a harder one: saving comes before knowing.
-        if reason == FINISHED and self._has_begun and step not in self.scored:
+        if reason == Ending.FINISHED and self._has_begun and step not in self.scored:
             self.validate(step)
 
     def validate(self, step: int) -> dict[str, float]:

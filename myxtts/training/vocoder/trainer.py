@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,17 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from myxtts import runtime
 from myxtts.checkpoints import (
     Voice,
-    abandon_after,
     as_voice_encoder,
-    restore,
     saved_states,
     variables_of,
     weights_of,
 )
 from myxtts.checkpoints.states import SavedState
 from myxtts.checkpoints.vocoders import load_vocoder, named_vocoder, save_vocoder
-from myxtts.config.config import VOCODER_FIELDS, TrainingConfig, XTTSConfig
-from myxtts.config.io import load_config, save_config
+from myxtts.config.config import ModelConfig, TrainingConfig, XTTSConfig
+from myxtts.config.io import load_config
 from myxtts.config.presets import PRESETS
 from myxtts.data.batches.split import Split, split_batches
 from myxtts.data.batches.training_data import KnownTables, TrainingData, batch_options
@@ -37,20 +33,13 @@ from myxtts.errors import UserError
 from myxtts.models.vocoders.discriminators import MultiPeriodDiscriminator, MultiScaleDiscriminator
 from myxtts.models.vocoders.neural import NeuralVocoder
 from myxtts.models.vocoders.registry import build_vocoder, in_float32
-from myxtts.monitoring.console import show_log_unless_set_up
-from myxtts.monitoring.heartbeat import doing, heartbeat
-from myxtts.training.hooks.performance import PerformanceHook, setup_of
-from myxtts.training.hooks.progress import ProgressHook
-from myxtts.training.hooks.records import HistoryHook, LogHook, NonFiniteHook
-from myxtts.training.hooks.saving import SavingHook
+from myxtts.training.ending import Ending
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
-from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss
-from myxtts.training.loop import Hook, StepRecord, TrainingLoop
+from myxtts.training.loop import Hook, Listener, StepRecord
 from myxtts.training.optimizer import WarmUp
 from myxtts.training.references import own_references
 from myxtts.training.resuming import difference, refuse
-from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
-from myxtts.training.sources import batches_per_epoch, endless
+from myxtts.training.run import Schedule, TrainingRun, Wiring
 from myxtts.training.steps import complete
 from myxtts.training.vocoder.losses import SpectralLoss
 from myxtts.training.vocoder.steps import (
@@ -61,24 +50,28 @@ from myxtts.training.vocoder.steps import (
     make_vocoder_evaluation,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-# As published: 8,192 samples. Without discriminators longer pieces cost little and steady it.
-PIECE_FRAMES = {True: 32, False: 48}
+# As published: 8,192 samples. Without discriminators longer segments cost little and steady it.
+SEGMENT_FRAMES = {True: 32, False: 48}
 LEARNING_RATE = {True: 2e-4, False: 2e-3}
 WARM_UP, LAST_SHARE = 100, 0.02  # of the spectral schedule
 DECAY = 0.999  # per epoch, of the adversarial one
 # Settings that name a published size of a kind, and all that a preset decides about a vocoder.
-VERSIONS = tuple(name for name in VOCODER_FIELDS if name.endswith("_version"))
+_FIELDS = ModelConfig.affecting("vocoder")
+VERSIONS = tuple(name for name in _FIELDS if name.endswith("_version"))
 _SIZES = (*(f"model.{name}" for name in VERSIONS), "training.discriminator_width")
 
 
-class VocoderTrainer:
-    """Trains the vocoder of a configuration on a corpus, from nothing or from what it names.
+class VocoderTrainer(TrainingRun):
+    """Trains the vocoder of a configuration on a corpus, from nothing or from `stage2_from`.
 
-    With `voice` it hears the mels that this voice predicts along the true alignments. `resume` is
-    as `XTTSTrainer` takes it.
+    With `voice` it is trained on the teacher-forced (GTA) mels of that voice.
     """
+
+    exports = ("vocoder", "vocoder-best")
+    plan_facts = ("pieces", "seed")
+    shown_losses = ("stft_loss",)
 
     def __init__(
         self,
@@ -87,19 +80,15 @@ class VocoderTrainer:
         resume: bool | Path | str | None = None,
         voice: Voice | None = None,
     ):
-        show_log_unless_set_up()
-        self.folder = Path(folder).expanduser()
-        self.resume, self.voice = resume, voice
-        self.config = config = config if resume is False else as_begun(config, self.folder)
-        self.spec = config.data.audio_spec
-        self.runtime = runtime.configure(config)
+        super().__init__(config, folder, resume)
+        if resume is not False:
+            self.config = config = as_begun(config, self.folder)
+        self.voice, self.spec = voice, config.data.audio_spec
         self.model = self._build()
         self.kind = self.model.kind
         asked = config.training.vocoder_adversarial
         self.is_adversarial = self.model.is_adversarial if asked is None else asked
         self.pieces: VocoderData | None = None
-        setup = setup_of(config, self.runtime)
-        self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
 
     def prepare_datasets(self, progress=None, data: TrainingData | None = None) -> VocoderData:
         """Open the corpus, or take one that is open, and store the waveforms that it lacks."""
@@ -109,19 +98,19 @@ class VocoderTrainer:
         self.pieces = VocoderData(data, self.frames, size, progress, predictor)
         return self.pieces
 
-    def train(self) -> str:
-        """Train to the end, and say why it ended."""
+    def train(self) -> Ending:
+        """Train to the end, and return how it ended."""
         if self.pieces is None:
             self.prepare_datasets()
-        with alone_in(self.folder), doing("building the model"), heartbeat(log.info):
-            return self._train()
+        val_batches = self.pieces.val_batches() if self.pieces.val is not None else None
+        return self.run(self.pieces, val_batches, self.ids_of)
 
     @property
     def frames(self) -> int:
-        """Frames of a piece."""
+        """Frames of a segment."""
         seconds = self.config.training.stage2_max_audio_seconds
         if not seconds:
-            return PIECE_FRAMES[self.is_adversarial]
+            return SEGMENT_FRAMES[self.is_adversarial]
         return max(1, int(seconds * self.spec.sample_rate / self.spec.hop_length))
 
     def _open(self, progress) -> TrainingData:
@@ -150,124 +139,57 @@ class VocoderTrainer:
         model.check_frames(self.spec)
         return model
 
-    def _train(self) -> str:
-        training = self.config.training
-        saved = state_to_resume(self.folder, self.resume)
-        if saved is not None:
-            refuse(self.folder, vocoder_differences(saved.facts, self._facts()))
-        epoch_size = batches_per_epoch(self.pieces)
-        total = epoch_size * training.stage2_epochs
-        total = min(total, training.stage2_max_steps) if training.stage2_max_steps else total
+    def limits(self) -> tuple[int, int]:
+        return self.config.training.stage2_epochs, self.config.training.stage2_max_steps
 
-        done, epoch, number = self._place_of(saved)
-        items = endless(self.pieces, epoch, number)
-        first = next(items)
-        signature = _signature(first[2])
-        how = {"graph": not self.runtime.eager, "xla": self.runtime.xla}
-        loss = SpectralLoss(self.spec)
-        optimizer = self._optimizer(total, epoch_size)
-        variables: dict[str, Any]
+    def check_resumed(self, saved: SavedState) -> None:
+        refuse(self.folder, vocoder_differences(saved.facts, self.facts()))
+
+    def wire(self, batch: dict, schedule: Schedule) -> Wiring:
+        model, loss, signature = self.model, SpectralLoss(self.spec), _signature(batch)
+        optimizer = self._optimizer(schedule)
         if self.is_adversarial:
-            discriminators = build_discriminators(training)
-            theirs = self._optimizer(total, epoch_size)
+            judges, theirs = build_discriminators(self.config.training), self._optimizer(schedule)
             step = make_adversarial_step(
-                self.model, optimizer, discriminators, theirs, loss, signature, **how
+                model, optimizer, judges, theirs, loss, signature, **self.compiling
             )
-            variables = adversarial_variables(self.model, optimizer, discriminators, theirs)
+            variables = adversarial_variables(model, optimizer, judges, theirs)
+            weights = ADVERSARIAL_WEIGHTS
         else:
-            step = make_spectral_step(self.model, optimizer, loss, signature, **how)
-            variables = variables_of(self.model, optimizer)
-        if saved:
-            restore(variables, saved.arrays)
-            abandon_after(self.folder / "checkpoints", saved.step)
-        save_config(self.config, self.folder / "config.yaml")
-        evaluate = make_vocoder_evaluation(self.model, loss, signature, **how)
-        log.info(
-            "vocoder %s, %d weights, %s; %d steps of %d batches an epoch, in %s; %d done",
-            self.kind,
-            self.model.count_params(),
-            "against discriminators" if self.is_adversarial else "on spectra alone",
-            total,
-            epoch_size,
-            self.folder,
-            done,
-        )
-        hooks = self._hooks(total, optimizer, evaluate, variables, own_state(self.folder, saved))
-        epochs, recorder = training.stage2_epochs, self.performance.recorder
-        loop = TrainingLoop(step, hooks, epochs, total, self.ids_of, done, recorder)
-        reason = loop.run(chain([first], items))
-        ran = describe_step(step) if loop.done > done else "never"
-        log.info("%s after %d steps; the step ran %s", reason, loop.done, ran)
-        return reason
+            step = make_spectral_step(model, optimizer, loss, signature, **self.compiling)
+            variables, weights = variables_of(model, optimizer), SPECTRAL_WEIGHTS
+        evaluate = make_vocoder_evaluation(model, loss, signature, **self.compiling)
+        return Wiring(optimizer, step, evaluate, variables, weights)
+
+    def describe(self) -> str:
+        how = "against discriminators" if self.is_adversarial else "on spectra alone"
+        return f"vocoder {self.kind}, {super().describe()}, {how}"
+
+    def export(self, folder: Path, optimizer) -> None:
+        save_vocoder(folder, self.model, self.spec)
+
+    def boards(self) -> list[Listener]:
+        return [TensorBoardHook(self.folder / "tensorboard", self.config.training.log_interval)]
+
+    def sample(self, wired: Wiring, batches, boards: Boards) -> Hook:
+        return CopyHook(self.model, self.pieces.val, self.config.training.sample_interval, boards)
 
     def ids_of(self, positions: np.ndarray) -> list[str]:
         """The utterances behind a batch's positions."""
         return [str(self.pieces.train.ids[int(one)]) for one in np.asarray(positions)]
 
-    def _optimizer(self, total: int, epoch_size: int) -> keras.optimizers.Optimizer:
+    def _optimizer(self, schedule: Schedule) -> keras.optimizers.Optimizer:
         rate = self.config.training.stage2_learning_rate or LEARNING_RATE[self.is_adversarial]
         if self.is_adversarial:
-            schedule = keras.optimizers.schedules.ExponentialDecay(
-                rate, epoch_size, DECAY, staircase=True
+            decay = keras.optimizers.schedules.ExponentialDecay(
+                rate, schedule.epoch_size, DECAY, staircase=True
             )
-            return keras.optimizers.AdamW(schedule, weight_decay=0.01, beta_1=0.8, beta_2=0.99)
-        schedule = WarmUp(rate, WARM_UP, total, LAST_SHARE * rate)
+            return keras.optimizers.AdamW(decay, weight_decay=0.01, beta_1=0.8, beta_2=0.99)
+        warm_up = WarmUp(rate, WARM_UP, schedule.total_steps, LAST_SHARE * rate)
         clip = self.config.training.gradient_clip_norm or None
-        return keras.optimizers.AdamW(
-            schedule, weight_decay=1e-4, beta_2=0.99, global_clipnorm=clip
-        )
+        return keras.optimizers.AdamW(warm_up, weight_decay=1e-4, beta_2=0.99, global_clipnorm=clip)
 
-    def _hooks(self, total, optimizer, evaluate, variables, resumed) -> list[Hook]:
-        training = self.config.training
-        interval = training.log_interval
-        board = TensorBoardHook(self.folder / "tensorboard", interval)
-        history = HistoryHook(self.folder, interval, resumed)
-        listeners: list[Hook] = [history, board]
-        validation = None
-        if self.pieces.val is not None:
-            batches = self.pieces.val_batches()
-            validation = ValidationHook(
-                self.model,
-                optimizer,
-                evaluate,
-                batches,
-                training.validation_interval,
-                listeners,
-                mean_mel_loss(batches),
-                shown=("stft_loss",),
-                resumed=resumed,
-            )
-        saving = SavingHook(
-            self.folder,
-            variables,
-            self._facts(),
-            training.save_interval,
-            training.keep_checkpoints,
-            validation,
-            lambda folder: save_vocoder(folder, self.model, self.spec),
-            names=("vocoder", "vocoder-best"),
-            resumed=resumed,
-            history=history,
-        )
-        weights = ADVERSARIAL_WEIGHTS if self.is_adversarial else SPECTRAL_WEIGHTS
-        hooks: list[Hook] = [
-            NonFiniteHook(self.ids_of, lambda: saving.last),
-            LogHook(weights),
-            *listeners,
-            ProgressHook(total, interval, is_compiled=not evaluate.is_eager),
-            self.performance,
-        ]
-        if validation is not None:
-            hooks.append(validation)
-            if training.sample_interval:
-                boards = Boards([board])
-                hooks.append(
-                    CopyHook(self.model, self.pieces.val, training.sample_interval, boards)
-                )
-        return [*hooks, saving]
-
-    def _facts(self) -> dict[str, Any]:
-        """What a checkpoint says of its run, to see whether it can go on."""
+    def facts(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
             "settings": json.loads(json.dumps(self.model.to_settings())),
@@ -279,24 +201,6 @@ class VocoderTrainer:
             "seed": self.config.training.seed,
             **{name: getattr(self.config.model, name) for name in VERSIONS},
         }
-
-    def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
-        """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
-        if saved is None:
-            return 0, 0, 0
-        facts = self._facts()
-        epoch, number = saved.facts["epoch"], saved.facts["number"]
-        changed = [name for name in ("pieces", "seed") if saved.facts.get(name) != facts[name]]
-        if changed and number:
-            log.warning(
-                "the batches are not those of %s any more: going on with the first batch of "
-                "epoch %d",
-                saved.path,
-                epoch + 1,
-            )
-            number = 0
-        log.info("going on from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
-        return saved.step, epoch, number
 
     def _predictor(self) -> Predictor:
         """How the voice is asked for the mels of recordings, along their true alignments."""
@@ -369,9 +273,7 @@ def vocoder_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> li
 
 def _by_setting(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers that a vocoder was built from, by the names that the settings have for them."""
-    known = {
-        name: f"model.{kind}_{name}" for name in settings if f"{kind}_{name}" in VOCODER_FIELDS
-    }
+    known = {name: f"model.{kind}_{name}" for name in settings if f"{kind}_{name}" in _FIELDS}
     spec = {f"data.{name}": value for name, value in settings.get("spec", {}).items()}
     own = {known.get(name, f"{kind} {name}"): x for name, x in settings.items() if name != "spec"}
     return own | spec
@@ -394,7 +296,7 @@ def as_begun(config: XTTSConfig, folder: Path) -> XTTSConfig:
     sizes = {path.rpartition(".")[2]: attrgetter(path)(begun) for path in _SIZES}
     if tuple(sizes.values()) == tuple(chosen.values()):
         return config
-    log.info("as %s was begun: %s", folder, ", ".join(f"{k}: {v}" for k, v in sizes.items()))
+    logger.info("as %s was begun: %s", folder, ", ".join(f"{k}: {v}" for k, v in sizes.items()))
     return config.replace(**sizes)
 
 

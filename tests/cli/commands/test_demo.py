@@ -14,6 +14,7 @@ from myxtts.demo_corpus.corpus import choose_voices
 from myxtts.evaluation import alignment, asr
 from myxtts.evaluation.trial import Trial
 from myxtts.text.tokenizer import Tokenizer
+from myxtts.training.ending import Ending
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jiwer")
@@ -79,8 +80,8 @@ def stages(monkeypatch):
     monkeypatch.setattr(demo, "import_tensorflow", lambda: None)
     stage("make_corpus", lambda args: None)
     stage("prepare", lambda config: None)
-    stage("train", lambda config: write_history(config) or "finished")
-    stage("train_vocoder", lambda config: "finished")
+    stage("train", lambda config: write_history(config) or Ending.FINISHED)
+    stage("train_vocoder", lambda config: Ending.FINISHED)
     stage("speak", speak)
     monkeypatch.setattr(demo, "copy", lambda voice, trial: trial.recorded)
     monkeypatch.setattr(demo, "fetch", lambda name: None)
@@ -158,7 +159,7 @@ def test_a_language_without_a_recogniser_says_so(run, stages, tmp_path):
 
 
 def test_a_training_that_was_interrupted_ends_the_demo(run, stages, monkeypatch):
-    monkeypatch.setattr(demo, "train", lambda config: "SIGTERM")
+    monkeypatch.setattr(demo, "train", lambda config: Ending.SIGTERM)
     code, out, _ = run()
     assert code == 130
     assert "stopped by SIGTERM; run the same command to go on" in out
@@ -166,7 +167,7 @@ def test_a_training_that_was_interrupted_ends_the_demo(run, stages, monkeypatch)
 
 
 def test_a_vocoder_that_was_interrupted_ends_it_too(run, stages, monkeypatch):
-    monkeypatch.setattr(demo, "train_vocoder", lambda args, config: "SIGINT")
+    monkeypatch.setattr(demo, "train_vocoder", lambda args, config: Ending.SIGINT)
     code, out, _ = run()
     assert code == 130 and "stopped by SIGINT" in out
     assert "speak" not in stages

@@ -8,6 +8,7 @@ import pytest
 from myxtts.cli.commands import demo_voices
 from myxtts.cli.main import main
 from myxtts.evaluation.metrics.speaker import VoiceScore
+from myxtts.training.ending import Ending
 
 
 def score(name: str, right: float, similarity: float = 0.5, pitch: float = 1.05) -> VoiceScore:
@@ -55,7 +56,7 @@ def test_both_models_are_trained_and_judged_and_all_figures_kept(stages, tmp_pat
 def test_an_interrupted_training_ends_it_and_says_how_to_go_on(
     stages, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(demo_voices, "train", lambda config: "SIGINT")
+    monkeypatch.setattr(demo_voices, "train", lambda config: Ending.SIGINT)
     assert main(["demo-voices", str(tmp_path)]) == 130
     assert "run the same command to go on" in capsys.readouterr().out
     assert "judge" not in stages
@@ -64,7 +65,7 @@ def test_an_interrupted_training_ends_it_and_says_how_to_go_on(
 def test_an_interrupted_vocoder_ends_it_before_any_model_is_trained(
     stages, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(demo_voices, "train_vocoder", lambda args: "SIGTERM")
+    monkeypatch.setattr(demo_voices, "train_vocoder", lambda args: Ending.SIGTERM)
     assert main(["demo-voices", str(tmp_path)]) == 130
     assert "stopped by SIGTERM; run the same command to go on" in capsys.readouterr().out
     assert stages == ["corpus"]

@@ -9,6 +9,7 @@ import pytest
 from myxtts.cli.commands import finetune
 from myxtts.config.io import load_config, save_config
 from myxtts.config.presets import create_default_config
+from myxtts.training.ending import Ending
 
 VOICE = create_default_config(
     model_size="tiny",
@@ -41,7 +42,7 @@ def trained(monkeypatch, tmp_path):
     def make(reason: str = "finished") -> list:
         def run(config, resume, voice):
             asked.append((config, resume))
-            return reason, "me too"
+            return Ending(reason), "me too"
 
         monkeypatch.setattr(finetune, "finetune", run)
         return asked

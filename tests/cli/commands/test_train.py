@@ -10,6 +10,7 @@ import pytest
 import train_main
 from myxtts.cli.commands import train
 from myxtts.config.config import XTTSConfig
+from myxtts.training.ending import Ending
 
 
 def parse(*argv) -> argparse.Namespace:
@@ -26,7 +27,7 @@ def trained(monkeypatch):
     def make(reason: str) -> list:
         def run(config, resume=None):
             asked.append((config, resume))
-            return reason
+            return Ending(reason)
 
         monkeypatch.setattr(train, "train", run)
         return asked

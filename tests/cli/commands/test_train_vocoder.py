@@ -9,6 +9,7 @@ from myxtts.cli.commands import train_vocoder
 from myxtts.cli.commands.train import resume_choice
 from myxtts.cli.settings import resolve_settings
 from myxtts.config.config import XTTSConfig
+from myxtts.training.ending import Ending
 
 
 def parse(*argv) -> argparse.Namespace:
@@ -25,7 +26,7 @@ def trained(monkeypatch):
     def make(reason: str) -> list:
         def run(config, resume=None, voice=None):
             asked.append((config, resume, voice))
-            return reason
+            return Ending(reason)
 
         monkeypatch.setattr(train_vocoder, "train", run)
         return asked

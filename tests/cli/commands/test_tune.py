@@ -7,6 +7,7 @@ import pytest
 from myxtts.cli.commands import train, tune
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config
+from myxtts.training.ending import Ending
 from tests.helpers.runs import SMALL
 
 
@@ -38,7 +39,7 @@ def trained(monkeypatch) -> list[XTTSConfig]:
         Path(config.training.checkpoint_dir, "checkpoints/step-00000001").mkdir(
             parents=True, exist_ok=True
         )
-        return "finished"
+        return Ending.FINISHED
 
     monkeypatch.setattr(train, "train", run)
     return configs

@@ -253,7 +253,7 @@ def test_other_pieces_go_on_with_the_epochs_first_batch(corpus, finished, messag
     # The last step was the second of its epoch, and another batch size cuts that otherwise.
     settings = {"stage2_batch_size": 2, "stage2_max_steps": 5}
     assert make_trainer(corpus, finished, **settings).train() == "finished"
-    assert "going on with the first batch of epoch 2" in messages()
+    assert "resuming with the first batch of epoch 2" in messages()
     state = load_state(saved_states(finished / "checkpoints")[-1])
     assert (state.step, state.facts["epoch"], state.facts["number"]) == (5, 1, 1)
 

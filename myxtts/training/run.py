@@ -1,0 +1,246 @@
+"""A training run in a folder: lock, resume, place in the plan, hooks, loop, and how it ended."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from myxtts import runtime
+from myxtts.checkpoints import abandon_after, restore
+from myxtts.checkpoints.states import SavedState
+from myxtts.config.config import XTTSConfig
+from myxtts.config.io import save_config
+from myxtts.monitoring.console import show_log_unless_set_up
+from myxtts.monitoring.heartbeat import doing, heartbeat
+from myxtts.training.ending import Ending
+from myxtts.training.hooks.evaluation import EvaluationHook
+from myxtts.training.hooks.performance import PerformanceHook, setup_of
+from myxtts.training.hooks.progress import ProgressHook
+from myxtts.training.hooks.records import HistoryHook, LogHook, NonFiniteHook
+from myxtts.training.hooks.saving import METRIC, SavingHook
+from myxtts.training.hooks.tensorboard import Boards
+from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss
+from myxtts.training.loop import Hook, Listener, TrainingLoop
+from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
+from myxtts.training.sources import batches_per_epoch, endless
+from myxtts.training.steps import CompiledStep
+
+logger = logging.getLogger(__name__)
+
+IdsOf = Callable[[np.ndarray], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long a run is."""
+
+    total_steps: int
+    epoch_size: int  # in batches
+    epochs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """What a run computes with, besides its model: `variables` is all that training changes."""
+
+    optimizer: keras.optimizers.Optimizer
+    step: CompiledStep
+    evaluate: CompiledStep
+    variables: dict[str, Any]
+    loss_weights: Mapping[str, float]
+
+
+class TrainingRun:
+    """What the trainers share; each says what it builds, computes, exports and shows.
+
+    `resume` is None to resume from the folder's last checkpoint where there is one, True to fail
+    where there is none, False to start over (the old run is kept next to it), or a checkpoint's
+    path.
+    """
+
+    exports: ClassVar[tuple[str, str]]  # folders of what is exported: the last, and the best
+    plan_facts: ClassVar[tuple[str, ...]]  # facts that decide which batch follows which
+    shown_losses: ClassVar[tuple[str, ...]]  # in the line of a validation
+
+    def __init__(
+        self, config: XTTSConfig, folder: str | Path, resume: bool | Path | str | None = None
+    ):
+        show_log_unless_set_up()
+        self.config, self.resume = config, resume
+        self.folder = Path(folder).expanduser()
+        self.runtime = runtime.configure(config)
+        setup = setup_of(config, self.runtime)
+        self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
+        self.model: keras.Model | None = None
+
+    # What each trainer provides.
+
+    def limits(self) -> tuple[int, int]:
+        """The epochs, and the most steps (0: no limit)."""
+        raise NotImplementedError
+
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint says of its run, to see whether it can be resumed."""
+        raise NotImplementedError
+
+    def check_resumed(self, saved: SavedState) -> None:
+        """Raise for a checkpoint of another run, before anything is built for it."""
+        raise NotImplementedError
+
+    def build(self, saved: SavedState | None) -> None:
+        """Have the model; a new run's model gets what it begins with."""
+
+    def wire(self, batch: dict, schedule: Schedule) -> Wiring:
+        """The steps that train and evaluate the model on batches like this one."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """What is trained, in a few words."""
+        return f"{self.model.count_params()} weights"
+
+    def export(self, folder: Path, optimizer: keras.optimizers.Optimizer) -> None:
+        """Write what was trained in the form that is used."""
+        raise NotImplementedError
+
+    def boards(self) -> list[Listener]:
+        """Where scalars, pictures and audio go."""
+        raise NotImplementedError
+
+    def evaluation(
+        self, wired: Wiring, schedule: Schedule, listeners: Sequence[Hook], boards: Boards, resumed
+    ) -> EvaluationHook | None:
+        """What judges the output as the model trains, if anything does."""
+        return None
+
+    def sample(self, wired: Wiring, batches: Iterable, boards: Boards) -> Hook:
+        """What shows an utterance every `sample_interval` steps."""
+        raise NotImplementedError
+
+    # What they share.
+
+    @property
+    def compiling(self) -> dict[str, bool]:
+        """How steps are compiled."""
+        return {"graph": not self.runtime.eager, "xla": self.runtime.xla}
+
+    def run(self, source, val_batches: Iterable | None, ids_of: IdsOf) -> Ending:
+        """Train to the end, alone in the folder, and return how it ended."""
+        with alone_in(self.folder), doing("building the model"), heartbeat(logger.info):
+            return self._run(source, val_batches, ids_of)
+
+    def _run(self, source, val_batches: Iterable | None, ids_of: IdsOf) -> Ending:
+        saved = state_to_resume(self.folder, self.resume)
+        if saved is not None:
+            self.check_resumed(saved)
+        schedule = self._schedule(batches_per_epoch(source))
+        self.build(saved)
+        done, epoch, number = self._place_of(saved)
+        items = endless(source, epoch, number)
+        first = next(items)
+        wired = self.wire(first[2], schedule)
+        if saved:
+            restore(wired.variables, saved.arrays)
+            abandon_after(self.folder / "checkpoints", saved.step)
+        save_config(self.config, self.folder / "config.yaml")
+        logger.info(
+            "%s; %d steps of %d batches an epoch, in %s; %d done",
+            self.describe(),
+            schedule.total_steps,
+            schedule.epoch_size,
+            self.folder,
+            done,
+        )
+        hooks = self._hooks(wired, schedule, val_batches, ids_of, own_state(self.folder, saved))
+        epochs, total, recorder = schedule.epochs, schedule.total_steps, self.performance.recorder
+        loop = TrainingLoop(wired.step, hooks, epochs, total, ids_of, done, recorder)
+        ending = loop.run(chain([first], items))
+        ran = describe_step(wired.step) if loop.done > done else "never"
+        logger.info("%s after %d steps; the step ran %s", ending, loop.done, ran)
+        return ending
+
+    def _schedule(self, epoch_size: int) -> Schedule:
+        epochs, most = self.limits()
+        total = epoch_size * epochs
+        return Schedule(min(total, most) if most else total, epoch_size, epochs)
+
+    def _place_of(self, saved: SavedState | None) -> tuple[int, int, int]:
+        """The steps that a checkpoint has behind it, and the epoch and batch that come next."""
+        if saved is None:
+            return 0, 0, 0
+        facts = self.facts()
+        epoch, number = saved.facts["epoch"], saved.facts["number"]
+        changed = [name for name in self.plan_facts if saved.facts.get(name) != facts[name]]
+        if changed and number:
+            logger.warning(
+                "the batches are not those of %s any more (%s changed): resuming with the first "
+                "batch of epoch %d",
+                saved.path,
+                " and ".join(changed),
+                epoch + 1,
+            )
+            number = 0
+        logger.info("resuming from %s: step %d, epoch %d", saved.path, saved.step, epoch + 1)
+        return saved.step, epoch, number
+
+    def _hooks(
+        self,
+        wired: Wiring,
+        schedule: Schedule,
+        val_batches: Iterable | None,
+        ids_of: IdsOf,
+        resumed: SavedState | None,
+    ) -> list[Hook]:
+        training, optimizer = self.config.training, wired.optimizer
+        history = HistoryHook(self.folder, training.log_interval, resumed)
+        board_hooks = self.boards()
+        listeners, boards = [history, *board_hooks], Boards(board_hooks)
+        validation = None
+        if val_batches is not None:
+            validation = ValidationHook(
+                self.model,
+                optimizer,
+                wired.evaluate,
+                val_batches,
+                training.validation_interval,
+                listeners,
+                mean_mel_loss(val_batches),
+                self.shown_losses,
+                resumed,
+            )
+        evaluation = self.evaluation(wired, schedule, listeners, boards, resumed)
+        saving = SavingHook(
+            self.folder,
+            wired.variables,
+            self.facts(),
+            training.save_interval,
+            training.keep_checkpoints,
+            validation,
+            lambda folder: self.export(folder, optimizer),
+            self.exports,
+            evaluation,
+            training.evaluation_metric if evaluation is not None else METRIC,
+            resumed,
+            history,
+        )
+        # Losses that are no number stop the run before anything is saved.
+        is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+        ignored = {"gradient_norm"} if is_scaled else frozenset()
+        hooks: list[Hook | None] = [
+            NonFiniteHook(ids_of, lambda: saving.last, ignored),
+            LogHook(wired.loss_weights),
+            *listeners,
+            ProgressHook(
+                schedule.total_steps, training.log_interval, is_compiled=not wired.step.is_eager
+            ),
+            self.performance,
+            evaluation,
+            validation,
+        ]
+        if validation is not None and training.sample_interval:
+            hooks.append(self.sample(wired, val_batches, boards))
+        return [hook for hook in (*hooks, saving) if hook is not None]
