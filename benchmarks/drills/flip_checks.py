@@ -266,7 +266,7 @@ def _encoder(world: Path) -> dict[str, np.ndarray]:
 
 def _history(run: Path) -> Any:
     from myxtts.evaluation.history import read_history
-    from myxtts.training.hooks.records import forget_after
+    from myxtts.training.hooks.history import forget_after
 
     history = read_history(run / "history.jsonl")
     last = history.steps

@@ -16,7 +16,7 @@ from myxtts.monitoring import timers
 from myxtts.monitoring.evidence import UNKNOWN, Evidence, Recorder, Setup
 from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.verdict import Verdict, diagnose
-from myxtts.training.hooks.records import HistoryHook
+from myxtts.training.hooks.history import HistoryHook
 from myxtts.training.hooks.tensorboard import TensorBoardHook
 from myxtts.training.loop import SEEN_TO_THE_END, Hook, Items, TrainingLoop
 from myxtts.training.steps import CompiledStep

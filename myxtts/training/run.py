@@ -19,9 +19,11 @@ from myxtts.monitoring.console import show_log_unless_set_up
 from myxtts.monitoring.heartbeat import doing, heartbeat
 from myxtts.training.ending import Ending
 from myxtts.training.hooks.evaluation import EvaluationHook
+from myxtts.training.hooks.history import HistoryHook
+from myxtts.training.hooks.log import LogHook
+from myxtts.training.hooks.non_finite import NonFiniteHook
 from myxtts.training.hooks.performance import PerformanceHook, setup_of
 from myxtts.training.hooks.progress import ProgressHook
-from myxtts.training.hooks.records import HistoryHook, LogHook, NonFiniteHook
 from myxtts.training.hooks.saving import METRIC, SavingHook
 from myxtts.training.hooks.tensorboard import Boards
 from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss

@@ -24,8 +24,8 @@ def test_a_script_without_logging_sees_losses_and_reports(forget_logging, capsys
     forget_logging()
     console.show_log_unless_set_up()
     console.show_log_unless_set_up()  # a second trainer
-    logging.getLogger("myxtts.training.hooks.records").info("Train loss components: mel_loss=1")
-    logging.getLogger("myxtts.training.hooks.records").debug("details")
+    logging.getLogger("myxtts.training.hooks.log").info("Train loss components: mel_loss=1")
+    logging.getLogger("myxtts.training.hooks.log").debug("details")
     assert capsys.readouterr().err == "Train loss components: mel_loss=1\n"
 
 
@@ -35,6 +35,6 @@ def test_logging_that_the_user_has_set_up_is_left_alone(forget_logging, capsys, 
     own = logging.NullHandler()
     logging.getLogger(name).addHandler(own)
     console.show_log_unless_set_up()
-    logging.getLogger("myxtts.training.hooks.records").info("Train loss components: mel_loss=1")
+    logging.getLogger("myxtts.training.hooks.log").info("Train loss components: mel_loss=1")
     assert logging.getLogger(name).handlers == [own]
     assert logging.getLogger("myxtts").level == logging.NOTSET and capsys.readouterr().err == ""

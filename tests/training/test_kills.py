@@ -24,7 +24,7 @@ from myxtts.checkpoints.files import new_folder
 from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.hooks import evaluation as evaluation_module
 from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHook
-from myxtts.training.hooks.records import HistoryHook
+from myxtts.training.hooks.history import HistoryHook
 from myxtts.training.hooks.saving import SavingHook
 from myxtts.training.hooks.validation import ValidationHook
 from myxtts.training.loop import StepRecord, tell

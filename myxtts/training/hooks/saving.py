@@ -28,7 +28,7 @@ from myxtts.checkpoints.files import DamagedError, explained, remove_folder
 from myxtts.monitoring.history import HISTORY
 from myxtts.training.ending import Ending
 from myxtts.training.hooks.evaluation import EvaluationHook
-from myxtts.training.hooks.records import HistoryHook
+from myxtts.training.hooks.history import HistoryHook
 from myxtts.training.hooks.validation import ValidationHook
 from myxtts.training.loop import Hook, StepRecord
 

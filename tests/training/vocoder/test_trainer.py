@@ -24,9 +24,9 @@ from myxtts.data.batches.training_data import TrainingData
 from myxtts.errors import UserError
 from myxtts.monitoring.history import read_lines
 from myxtts.monitoring.timeline import StepTimes
+from myxtts.training.hooks.log import LogHook
 from myxtts.training.hooks.performance import PerformanceHook
 from myxtts.training.hooks.progress import ProgressHook
-from myxtts.training.hooks.records import LogHook
 from myxtts.training.hooks.tensorboard import TensorBoardHook
 from myxtts.training.hooks.wandb import WandbHook
 from myxtts.training.loop import StepRecord, TrainingLoop

@@ -1,14 +1,12 @@
-"""What happens beside the steps: loss components, the history, and a stop at NaN."""
+"""The history of a run: a line of JSON per interval and per validation."""
 
 import errno
 import logging
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from myxtts import atomic
 from myxtts.checkpoints.files import explained
@@ -26,60 +24,10 @@ from myxtts.monitoring.history import (
     validation_of,
     without_evaluations,
 )
-from myxtts.training.loop import Hook, Listener, StepRecord, TrainingDiverged
+from myxtts.training.hooks.log import Means
+from myxtts.training.loop import Hook, StepRecord
 
-log = logging.getLogger(__name__)
-
-WEIGHTED = "weighted/"
-# Loss scaling halves its scale each time: by then it has given up all that float16 can spare.
-MOST_SKIPPED = 20
-# Shown first, in this order; the other terms follow as they come.
-LEADING = ("mel_loss", "stop_loss", "voice_similarity_loss")
-
-
-class LogHook(Listener):
-    """Logs the loss weights at the start, and each epoch's mean losses, raw and weighted."""
-
-    def __init__(self, weights: Mapping[str, float]):
-        self.weights = dict(weights)
-        self._means = Means()
-
-    def start(self, step: int) -> None:
-        log.info("Loss weights: %s", _listed(self.weights))
-        self._means = Means()
-
-    def after_step(self, record: StepRecord) -> None:
-        self._means.add(record.metrics)
-
-    def after_epoch(self, epoch: int, step: int) -> None:
-        means, self._means = self._means.values(), Means()
-        raw = {name: value for name, value in means.items() if name.endswith("_loss")}
-        weighted = {
-            name.removeprefix(WEIGHTED): raw.pop(name)
-            for name in list(raw)
-            if name.startswith(WEIGHTED)
-        }
-        if raw:
-            log.info("Train loss components: %s", _listed(raw))
-        if weighted:
-            total = f", loss={means['loss']:.4g}" if "loss" in means else ""
-            log.info("Train loss components, weighted: %s%s", _listed(weighted), total)
-
-
-class Means:
-    """The running mean of each metric over the steps that had it."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._counts: dict[str, int] = {}
-
-    def add(self, metrics: Mapping[str, float]) -> None:
-        for name, value in metrics.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
-            self._counts[name] = self._counts.get(name, 0) + 1
-
-    def values(self) -> dict[str, float]:
-        return {name: total / self._counts[name] for name, total in self._sums.items()}
+logger = logging.getLogger(__name__)
 
 
 class HistoryHook(Hook):
@@ -163,7 +111,7 @@ class HistoryHook(Hook):
         own = without_evaluations(lines)
         later = own[before["lines"] :]
         if not begins_with(own, before) or not all(validation_of(line.values) for line in later):
-            log.warning(
+            logger.warning(
                 "%s is not the history of this run up to step %d: it had %d lines of steps and "
                 "validations, and now has %d or other ones. The run resumes, since nothing that "
                 "is trained depends on this file; restore it from a copy to keep its curves whole",
@@ -182,52 +130,6 @@ def forget_after(path: Path, step: int) -> None:
 def _rewrite(path: Path, lines: Sequence[Line]) -> None:
     with explained(path):
         atomic.write(path, b"".join(line.text for line in lines), alone=True)
-
-
-class NonFiniteHook(Hook):
-    """Stops the run at a metric that is not finite, naming terms, utterances and a way back.
-
-    `ids_of` gives the ids of a batch's positions, `last_checkpoint` the newest good checkpoint or
-    None. With float16 a step may overflow and be skipped by the loss scaling: `ignored` then names
-    the metrics for which that is no news, such as the gradient norm.
-    """
-
-    def __init__(
-        self,
-        ids_of: Callable[[np.ndarray], Sequence[str]],
-        last_checkpoint: Callable[[], Path | None],
-        ignored: Collection[str] = (),
-    ):
-        self.ids_of, self.last_checkpoint, self.ignored = ids_of, last_checkpoint, set(ignored)
-        self._skipped = 0
-
-    def after_step(self, record: StepRecord) -> None:
-        found = {name: v for name, v in record.metrics.items() if not math.isfinite(v)}
-        self._skipped = self._skipped + 1 if found else 0
-        bad = {
-            name: value
-            for name, value in found.items()
-            if name not in self.ignored or self._skipped >= MOST_SKIPPED
-        }
-        if bad:
-            raise TrainingDiverged(self._describe(record, bad))
-
-    def _describe(self, record: StepRecord, bad: dict[str, float]) -> str:
-        # A weighted term says nothing that its raw one does not.
-        told = {n: v for n, v in bad.items() if n.removeprefix(WEIGHTED) not in bad.keys() - {n}}
-        checkpoint = self.last_checkpoint()
-        back = f"the last good checkpoint is {checkpoint}" if checkpoint else "no checkpoint yet"
-        return (
-            f"training diverged at step {record.step} (epoch {record.epoch + 1}, batch "
-            f"{record.number + 1}): {_listed(told)}; the batch's utterances: "
-            f"{', '.join(self.ids_of(record.index))}; {back}. Look at these recordings and "
-            "texts, and go on with a lower --learning-rate"
-        )
-
-
-def _listed(values: Mapping[str, float]) -> str:
-    names = [*(name for name in LEADING if name in values), *values]
-    return ", ".join(f"{name}={values[name]:.4g}" for name in dict.fromkeys(names))
 
 
 def _json_values(values: Mapping[str, float]) -> dict[str, Any]:
