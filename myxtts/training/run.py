@@ -24,9 +24,9 @@ from myxtts.training.hooks.log import LogHook
 from myxtts.training.hooks.non_finite import NonFiniteHook
 from myxtts.training.hooks.performance import PerformanceHook, setup_of
 from myxtts.training.hooks.progress import ProgressHook
-from myxtts.training.hooks.saving import METRIC, SavingHook
+from myxtts.training.hooks.saving import METRIC, Saved, SavingHook, Scores
 from myxtts.training.hooks.tensorboard import Boards
-from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss
+from myxtts.training.hooks.validation import Scoring, ValidationHook, mean_mel_loss
 from myxtts.training.loop import Hook, Listener, TrainingLoop
 from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.sources import batches_per_epoch, endless
@@ -76,8 +76,7 @@ class TrainingRun:
         self.config, self.resume = config, resume
         self.folder = Path(folder).expanduser()
         self.runtime = runtime.configure(config)
-        setup = setup_of(config, self.runtime)
-        self.performance = PerformanceHook(self.folder, str(self.folder), setup=setup)
+        self.performance = PerformanceHook(self.folder, setup_of(config, self.runtime))
         self.model: keras.Model | None = None
 
     # What each trainer provides.
@@ -203,32 +202,30 @@ class TrainingRun:
         listeners, boards = [history, *board_hooks], Boards(board_hooks)
         validation = None
         if val_batches is not None:
-            validation = ValidationHook(
+            scoring = Scoring(
                 self.model,
                 optimizer,
                 wired.evaluate,
                 val_batches,
-                training.validation_interval,
-                listeners,
                 mean_mel_loss(val_batches),
                 self.shown_losses,
-                resumed,
             )
+            interval = training.validation_interval
+            validation = ValidationHook(scoring, interval, listeners, resumed)
         evaluation = self.evaluation(wired, schedule, listeners, boards, resumed)
-        saving = SavingHook(
+        metric = training.evaluation_metric if evaluation is not None else METRIC
+        saved = Saved(
             self.folder,
             wired.variables,
             self.facts(),
+            lambda folder: self.export(folder, optimizer),
             training.save_interval,
             training.keep_checkpoints,
-            validation,
-            lambda folder: self.export(folder, optimizer),
             self.exports,
-            evaluation,
-            training.evaluation_metric if evaluation is not None else METRIC,
-            resumed,
             history,
+            resumed,
         )
+        saving = SavingHook(saved, Scores(validation, evaluation, metric))
         # Losses that are no number stop the run before anything is saved.
         is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
         ignored = {"gradient_norm"} if is_scaled else frozenset()

@@ -32,7 +32,7 @@ from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.ending import Ending
-from myxtts.training.hooks.evaluation import Candidates, EvaluationHook, Evaluator
+from myxtts.training.hooks.evaluation import Candidates, EvaluationHook, Evaluator, Judged
 from myxtts.training.hooks.samples import SampleHook
 from myxtts.training.hooks.saving import METRIC
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
@@ -296,17 +296,15 @@ class XTTSTrainer(TrainingRun):
         if not training.enable_evaluation:
             return None
         chooses = training.evaluation_metric != METRIC
-        return EvaluationHook(
+        judged = Judged(
             self.evaluator,
             self.data.val.utterances,
             lambda: self.ema_voice(wired.optimizer),
-            training.evaluation_interval * schedule.epoch_size,
-            listeners,
-            boards,
             Candidates(self.folder / "candidates") if chooses else None,
             write_voice,
-            resumed,
         )
+        interval = training.evaluation_interval * schedule.epoch_size
+        return EvaluationHook(judged, interval, listeners, boards, resumed)
 
     def facts(self) -> dict[str, Any]:
         cache = self.data.train.cache

@@ -23,9 +23,9 @@ from myxtts.checkpoints import (
 from myxtts.checkpoints.files import new_folder
 from myxtts.monitoring.timeline import StepTimes
 from myxtts.training.hooks import evaluation as evaluation_module
-from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHook
+from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHook, Judged
 from myxtts.training.hooks.history import HistoryHook
-from myxtts.training.hooks.saving import SavingHook
+from myxtts.training.hooks.saving import Saved, SavingHook, Scores
 from myxtts.training.hooks.validation import ValidationHook
 from myxtts.training.loop import StepRecord, tell
 from myxtts.training.run_folder import alone_in, own_state, state_to_resume
@@ -56,7 +56,7 @@ class ToyValidation(ValidationHook):
     """Scores that are known beforehand."""
 
     def __init__(self, losses, listeners, resumed):
-        super().__init__(None, None, None, (), SCORED_EVERY, listeners, 0.0, resumed=resumed)
+        super().__init__(None, SCORED_EVERY, listeners, resumed)
         self.losses = losses
 
     def validate(self, step):
@@ -104,19 +104,18 @@ class ToyRun:
         history = HistoryHook(self.folder, 1, resumed)
         validation = ToyValidation(self.losses, [history], resumed)
         evaluation = self._evaluation(history, resumed) if self.is_judged else None
-        saving = SavingHook(
+        saved = Saved(
             self.folder,
             {"weight": self.weight},
             {"utterances": 4},
+            lambda folder: write(folder, self.voice),
             SAVED_EVERY,
             self.keep,
-            validation,
-            lambda folder: write(folder, self.voice),
-            evaluation=evaluation,
-            metric="cer" if self.is_judged else "loss",
-            resumed=resumed,
             history=history,
+            resumed=resumed,
         )
+        metric = "cer" if self.is_judged else "loss"
+        saving = SavingHook(saved, Scores(validation, evaluation, metric))
         hooks = [one for one in (history, evaluation, validation, saving) if one]
         for hook in hooks:
             hook.start(done)
@@ -133,9 +132,8 @@ class ToyRun:
 
     def _evaluation(self, history, resumed) -> EvaluationHook:
         candidates = Candidates(self.folder / "candidates")
-        return ToyEvaluation(
-            self.judge, (), self.snapshot, JUDGED_EVERY, [history], None, candidates, write, resumed
-        )
+        judged = Judged(self.judge, (), self.snapshot, candidates, write)
+        return ToyEvaluation(judged, JUDGED_EVERY, [history], resumed=resumed)
 
     @property
     def voice(self):

@@ -72,29 +72,37 @@ class Candidates:
             self.folder.rmdir()
 
 
-class EvaluationHook(Hook):
-    """Every so often, and at the end, lets the averaged weights speak and be scored.
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Who judges what: an evaluator, utterances to speak, and the voice that speaks them.
 
-    `snapshot` has the model take its averaged weights for a while, as a voice. With `candidates`,
-    `export` writes that voice into a folder at once, so that it can be kept if it is the best. What
-    a killed run could not score is scored when it goes on.
+    `snapshot` has the model take its EMA weights for a while, as a voice. With `candidates`,
+    `export` writes that voice into a folder at once, so that it can be kept if it is the best.
+    """
+
+    evaluator: Evaluator
+    utterances: Sequence[Utterance]
+    snapshot: Callable[[], AbstractContextManager[Voice]]
+    candidates: Candidates | None = None
+    export: Callable[[Path, Voice], None] | None = None
+
+
+class EvaluationHook(Hook):
+    """Every so often, and at the end, lets the EMA weights speak and be scored.
+
+    What a killed run could not score is scored when it resumes.
     """
 
     def __init__(
         self,
-        evaluator: Evaluator,
-        utterances: Sequence[Utterance],
-        snapshot: Callable[[], AbstractContextManager[Voice]],
+        judged: Judged,
         interval: int,
         listeners: Sequence[Hook],
         board: Boards | None = None,
-        candidates: Candidates | None = None,
-        export: Callable[[Path, Voice], None] | None = None,
         resumed: SavedState | None = None,
     ):
-        self.evaluator, self.utterances, self.snapshot = evaluator, utterances, snapshot
+        self.judged, self.candidates = judged, judged.candidates
         self.interval, self.listeners, self.board = interval, listeners, board
-        self.candidates, self.export = candidates, export
         self.scored: dict[int, dict[str, float]] = {}
         self._spoken: dict[int, Future[Evaluated]] = {}
         self._known: set[int] = set()  # steps that have spoken, or failed to
@@ -147,14 +155,14 @@ class EvaluationHook(Hook):
     def evaluate(self, step: int) -> None:
         """Speak after a step; the score comes later."""
         began = time.monotonic()
-        with doing(f"evaluating after step {step:,}"), self.snapshot() as voice:
+        with doing(f"evaluating after step {step:,}"), self.judged.snapshot() as voice:
             if self._speak(step, lambda: voice) and self.candidates:
                 self._keep(step, voice)
         log.info("evaluation after step %d: spoke in %.1f s", step, time.monotonic() - began)
 
     def _keep(self, step: int, voice: Voice) -> None:
         try:
-            self.export(self.candidates.path(step), voice)
+            self.judged.export(self.candidates.path(step), voice)
         except (UserError, OSError) as error:  # a full disk: training itself may still go on
             log.warning("the voice of step %d cannot wait for its score: %s", step, _told(error))
 
@@ -175,7 +183,7 @@ class EvaluationHook(Hook):
     def _speak(self, step: int, voice: Callable[[], Voice]) -> bool:
         self._known.add(step)
         try:
-            score = self.evaluator(voice(), self.utterances)
+            score = self.judged.evaluator(voice(), self.judged.utterances)
         # Whatever is wrong with a judge, days of training must not end by it.
         except Exception as error:
             log.warning("evaluation after step %d failed: %s", step, _told(error))

@@ -43,13 +43,9 @@ class PerformanceHook(Listener):
     """
 
     def __init__(
-        self,
-        folder: Path | None = None,
-        title: str = "",
-        epochs_per_report: int = 10,
-        setup: Setup = UNKNOWN,
+        self, folder: Path | None = None, setup: Setup = UNKNOWN, epochs_per_report: int = 10
     ):
-        self.folder, self.title = folder, title
+        self.folder = folder
         self.epochs_per_report = epochs_per_report
         self.recorder = Recorder(setup=setup)
         self.sampler: SystemSampler | None = None
@@ -136,7 +132,7 @@ class PerformanceHook(Listener):
         verdict, recorder = self.verdict(), self.recorder
         first = recorder.first
         return PageFacts(
-            title=self.title or "training",
+            title=str(self.folder),
             verdict=verdict.sentence,
             is_healthy=verdict.is_healthy,
             steps=recorder.steps,

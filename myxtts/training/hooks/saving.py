@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,43 +40,58 @@ MORE_IS_BETTER = ("mos",)
 ABANDONED = "abandoned"
 
 
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What is saved of a run, where, and after how many steps; the newest `keep` stay.
+
+    `variables` and `facts` make a checkpoint, together with the trail of the `history`. `export`
+    writes the voice into a folder of the first of the `names`, and of both when it is the best.
+    `resumed` is the checkpoint of this folder from which the run resumes.
+    """
+
+    folder: Path
+    variables: dict[str, Any]
+    facts: dict[str, Any]
+    export: Callable[[Path], Any]
+    interval: int
+    keep: int
+    names: tuple[str, str] = ("voice", "voice-best")
+    history: HistoryHook | None = None
+    resumed: SavedState | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What decides which step is the best: a metric of the evaluation, or the validation loss."""
+
+    validation: ValidationHook | None = None
+    evaluation: EvaluationHook | None = None
+    metric: str = METRIC
+
+
 class SavingHook(Hook):
     """Saves every so often, when validation was best, and when the run ends without a fault.
 
-    `export` writes the voice into a folder of the first of the `names`, and of both when it is the
-    best. The order is: checkpoint, mark of the best, deletion of old checkpoints, voice, best
-    voice. A kill may come anywhere in between: the facts of a checkpoint say what was known when it
-    was saved, and a run that resumes from it (`resumed`) repeats all that follows from them.
+    The order is: checkpoint, mark of the best, deletion of old checkpoints, voice, best voice. A
+    kill may come anywhere in between: the facts of a checkpoint say what was known when it was
+    saved, and a run that resumes from it repeats all that follows from them.
 
-    With an `evaluation` and its `metric` the best is known some steps later: the voice waits among
-    the candidates, and the checkpoint is kept, until then.
+    With an evaluation and its metric the best is known some steps later: the voice waits among the
+    candidates, and the checkpoint is kept, until then.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        variables: dict[str, Any],
-        facts: dict[str, Any],
-        interval: int,
-        keep: int,
-        validation: ValidationHook | None,
-        export: Callable[[Path], Any],
-        names: tuple[str, str] = ("voice", "voice-best"),
-        evaluation: EvaluationHook | None = None,
-        metric: str = METRIC,
-        resumed: SavedState | None = None,
-        history: HistoryHook | None = None,
-    ):
-        self.folder, self.variables, self.facts = Path(folder), variables, facts
-        self.interval, self.keep = interval, keep
-        self.validation, self.export, self.names = validation, export, names
-        self.evaluation, self.metric, self.history = evaluation, metric, history
+    def __init__(self, saved: Saved, scores: Scores):
+        self.saved, self.folder, self.names = saved, Path(saved.folder), saved.names
+        self.variables, self.export = saved.variables, saved.export
+        self.validation, self.evaluation = scores.validation, scores.evaluation
+        self.metric = scores.metric
         self.last: Path | None = None
         self._position: dict[str, int] | None = None
         self._saved_step = 0
-        self._known = dict(resumed.facts.get("known") or {}) if resumed else {}
+        facts = saved.resumed.facts if saved.resumed else {}
+        self._known = dict(facts.get("known") or {})
         if self._known:
-            self._position = {name: resumed.facts[name] for name in ("epoch", "number")}
+            self._position = {name: facts[name] for name in ("epoch", "number")}
 
     @property
     def states(self) -> Path:
@@ -102,7 +118,7 @@ class SavingHook(Hook):
                 self.evaluation.candidates.promote(best.step, self.folder / self.names[1])
 
     def is_due(self, step: int) -> bool:
-        return step % self.interval == 0
+        return step % self.saved.interval == 0
 
     def after_step(self, record: StepRecord) -> None:
         self._position = {"epoch": record.epoch, "number": record.number + 1}
@@ -133,9 +149,9 @@ class SavingHook(Hook):
             value = float(self.validation.scored[step][self.metric])
             best = Best(step, self.metric, value, state_path(self.states, step))
         known = self._known_at(step, best)
-        facts = {**self.facts, **self._position, "known": known}
-        if self.history is not None:
-            facts["history"] = self.history.trail
+        facts = {**self.saved.facts, **self._position, "known": known}
+        if self.saved.history is not None:
+            facts["history"] = self.saved.history.trail
         self._sync_history()
         self.last = save_state(self.states, step, self.variables, facts)
         self._saved_step, self._known = step, known
@@ -248,7 +264,7 @@ class SavingHook(Hook):
         if self.is_choosing:
             candidates = self.evaluation.candidates
             protected |= {self.states / candidates.path(step).name for step in candidates.steps}
-        prune(self.states, self.keep, protected)
+        prune(self.states, self.saved.keep, protected)
 
     def _promote(self) -> None:
         """Keep the best of the candidates whose score has come, and forget the others."""

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import keras
 import numpy as np
@@ -19,29 +20,32 @@ from myxtts.training.steps import CompiledStep, complete
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """What a validation scores: a model with its EMA weights, on batches, by a step.
+
+    `mean_mel_loss` is what it is compared with, and `shown` the losses in its line of the log.
+    """
+
+    model: keras.Model
+    optimizer: keras.optimizers.Optimizer
+    evaluate: CompiledStep
+    batches: Iterable
+    mean_mel_loss: float
+    shown: Sequence[str] = ("stop_loss", "duration_loss")
+
+
 class ValidationHook(Hook):
-    """Every so often, and at the end, scores all validation batches and tells who listens."""
+    """Every so often, and at the end, scores all validation batches and reports to listeners."""
 
     def __init__(
         self,
-        model: keras.Model,
-        optimizer: keras.optimizers.Optimizer,
-        evaluate: CompiledStep,
-        batches: Iterable,
+        scoring: Scoring,
         interval: int,
         listeners: Sequence[Hook],
-        mean_mel_loss: float,
-        shown: Sequence[str] = ("stop_loss", "duration_loss"),
         resumed: SavedState | None = None,
     ):
-        self.model, self.optimizer, self.evaluate, self.batches = (
-            model,
-            optimizer,
-            evaluate,
-            batches,
-        )
-        self.interval, self.listeners, self.mean_mel_loss = interval, listeners, mean_mel_loss
-        self.shown = shown
+        self.scoring, self.interval, self.listeners = scoring, interval, listeners
         self.scored: dict[int, dict[str, float]] = {}
         self._has_begun = False
         known = (resumed.facts.get("known") or {}) if resumed else {}
@@ -66,7 +70,11 @@ class ValidationHook(Hook):
 
     def validate(self, step: int) -> dict[str, float]:
         """The means of all terms over the validation utterances."""
-        with doing(f"validating after step {step:,}"), averaged_weights(self.model, self.optimizer):
+        scoring = self.scoring
+        with (
+            doing(f"validating after step {step:,}"),
+            averaged_weights(scoring.model, scoring.optimizer),
+        ):
             metrics = self._scores(step)
         bad = [name for name, value in metrics.items() if not math.isfinite(value)]
         if bad:
@@ -81,17 +89,17 @@ class ValidationHook(Hook):
             step,
             metrics["loss"],
             metrics["mel_loss"],
-            self.mean_mel_loss,
-            ", ".join(f"{name}={metrics[name]:.4g}" for name in self.shown),
+            scoring.mean_mel_loss,
+            ", ".join(f"{name}={metrics[name]:.4g}" for name in scoring.shown),
         )
-        told = {**metrics, "mean_mel_loss": self.mean_mel_loss}
+        told = {**metrics, "mean_mel_loss": scoring.mean_mel_loss}
         for hook in self.listeners:
             tell(hook, lambda one: one.record_validation(step, told))
         return metrics
 
     def _scores(self, step: int) -> dict[str, float]:
         try:
-            return scores(self.evaluate, self.batches)
+            return scores(self.scoring.evaluate, self.scoring.batches)
         except tf.errors.ResourceExhaustedError as error:
             raise OutOfMemory(
                 f"out of memory while validating after step {step}: lower --batch-size (and raise "

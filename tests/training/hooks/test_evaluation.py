@@ -4,6 +4,7 @@ import json
 import logging
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,8 +16,8 @@ import tensorflow as tf
 from myxtts.checkpoints import best_state, load_voice, saved_states
 from myxtts.errors import UserError
 from myxtts.monitoring.timeline import StepTimes
-from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHook
-from myxtts.training.hooks.saving import SavingHook
+from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHook, Judged
+from myxtts.training.hooks.saving import Saved, SavingHook, Scores
 from myxtts.training.loop import Hook, StepRecord
 from myxtts.training.trainer import XTTSTrainer
 from tests.helpers.make_corpus import make_corpus
@@ -55,20 +56,17 @@ class Run:
         self.listener = Remember()
         self.spoken: list[int] = []
         candidates = Candidates(folder / "candidates")
-        self.evaluation = EvaluationHook(
-            self.evaluate, (), self.snapshot, 2, [self.listener], self.listener, candidates, write
-        )
-        self.saving = SavingHook(
+        judged = Judged(self.evaluate, (), self.snapshot, candidates, write)
+        self.evaluation = EvaluationHook(judged, 2, [self.listener], self.listener)
+        saved = Saved(
             folder,
             {"weight": self.variable},
             {},
+            lambda target: write(target, SimpleNamespace(number=int(self.variable.numpy()[0]))),
             100,
             keep,
-            None,
-            lambda target: write(target, SimpleNamespace(number=int(self.variable.numpy()[0]))),
-            evaluation=self.evaluation,
-            metric=metric,
         )
+        self.saving = SavingHook(saved, Scores(evaluation=self.evaluation, metric=metric))
 
     @contextmanager
     def snapshot(self):
@@ -197,7 +195,7 @@ def test_a_voice_that_finds_no_room_is_judged_but_not_kept(make_run, caplog):
             raise OSError(28, "No space left on device")
         write(folder, voice)
 
-    run.evaluation.export = full
+    run.evaluation.judged = replace(run.evaluation.judged, export=full)
     run.start()
     for number in (1, 2, 3, 4):
         run.step(number)

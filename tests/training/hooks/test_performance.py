@@ -73,19 +73,19 @@ def test_the_monitor_of_the_process_hears_of_every_step(monkeypatch):
 
 
 def test_a_run_leaves_a_page(tmp_path, messages):
-    hook = PerformanceHook(tmp_path, "a run")
+    hook = PerformanceHook(tmp_path)
     hook.start(0)
     for step in range(1, 6):
         tell(hook, step, padding=0.25, mel_loss=1.0 / step)
     hook.close()
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
-    assert "a run" in page and "Moderately input-bound" in page and "2 x 32" in page
+    assert str(tmp_path) in page and "Moderately input-bound" in page and "2 x 32" in page
     assert messages()[-1] == f"where the time went, step by step: {tmp_path / PAGE}"
 
 
 def test_a_page_that_cannot_be_written_ends_nothing(tmp_path, messages):
     (tmp_path / "file").write_text("no folder")
-    hook = PerformanceHook(tmp_path / "file", "a run")
+    hook = PerformanceHook(tmp_path / "file")
     hook.start(0)
     for step in range(1, 4):
         tell(hook, step)

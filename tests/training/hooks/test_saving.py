@@ -9,7 +9,7 @@ import pytest
 
 from myxtts.checkpoints import best_state, load_state, saved_states
 from myxtts.monitoring.timeline import StepTimes
-from myxtts.training.hooks.saving import SavingHook
+from myxtts.training.hooks.saving import Saved, SavingHook, Scores
 from myxtts.training.loop import StepRecord
 
 
@@ -25,15 +25,15 @@ def make_hook(tmp_path):
     def make(validation=None, interval=2, keep=2) -> SavingHook:
         variable = keras.Variable(np.zeros(2, np.float32), name="weight")
         exported: list[str] = []
-        hook = SavingHook(
+        saved = Saved(
             tmp_path,
             {"model/weight": variable},
             {"utterances": 3},
+            lambda folder: exported.append(folder.name),
             interval,
             keep,
-            validation,
-            lambda folder: exported.append(folder.name),
         )
+        hook = SavingHook(saved, Scores(validation))
         hook.exported = exported
         hook.variable = variable
         return hook

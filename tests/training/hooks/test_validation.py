@@ -5,7 +5,13 @@ import pytest
 import tensorflow as tf
 
 from myxtts.monitoring.timeline import StepTimes
-from myxtts.training.hooks.validation import ValidationHook, mean_mel_loss, scores, speaker_voices
+from myxtts.training.hooks.validation import (
+    Scoring,
+    ValidationHook,
+    mean_mel_loss,
+    scores,
+    speaker_voices,
+)
 from myxtts.training.loop import Hook, OutOfMemory, StepRecord
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import averaged_values, build_optimizer
@@ -44,7 +50,7 @@ def test_the_averaged_weights_are_scored_and_the_own_ones_come_back(parts):
     model, optimizer, evaluate, batches = parts
     own = [variable.numpy() for variable in model.trainable_variables]
     listener = Remember()
-    hook = ValidationHook(model, optimizer, evaluate, batches, 5, [listener], 1.25)
+    hook = ValidationHook(Scoring(model, optimizer, evaluate, batches, 1.25), 5, [listener])
     found = hook.validate(5)
     for variable, value in zip(model.trainable_variables, own, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
@@ -86,7 +92,7 @@ def test_every_utterance_counts_once_and_the_batches_are_the_real_ones(parts):
 
 def test_it_is_due_every_interval_and_at_the_end_of_a_run_that_ends_by_itself(parts, monkeypatch):
     model, optimizer, evaluate, batches = parts
-    hook = ValidationHook(model, optimizer, evaluate, batches, 5, [], 0.0)
+    hook = ValidationHook(Scoring(model, optimizer, evaluate, batches, 0.0), 5, [])
     done = []
     monkeypatch.setattr(hook, "validate", done.append)
     assert [step for step in range(1, 11) if hook.is_due(step)] == [5, 10]
@@ -137,7 +143,7 @@ def test_out_of_memory_while_validating_says_what_to_lower(parts):
         def __call__(self, batch, step):
             raise tf.errors.ResourceExhaustedError(None, None, "too much")
 
-    hook = ValidationHook(model, optimizer, Greedy(), batches, 5, [], 0.0)
+    hook = ValidationHook(Scoring(model, optimizer, Greedy(), batches, 0.0), 5, [])
     before = [variable.numpy() for variable in model.trainable_variables]
     with pytest.raises(OutOfMemory, match="validating after step 5: lower --batch-size"):
         hook.validate(5)
