@@ -1,6 +1,6 @@
 """A vocoder: a folder with its weights and settings, or a published checkpoint.
 
-The folder has model.safetensors (weights by their layers' names) and vocoder.json, which tells the
+The folder has model.safetensors (weights by their layers' names) and vocoder.json, which holds the
 kind, the settings and the mels that it was made for; both are known by their checksums.
 """
 
@@ -58,7 +58,7 @@ class TrainedVocoder:
         return self.model.kind
 
     def check(self, spec: AudioSpec) -> None:
-        """Refuse other mels than those that it knows."""
+        """Raise for other mels than those that it was made for."""
         own, other = asdict(self.spec), asdict(spec)
         differing = [name for name in own if own[name] != other[name]]
         if differing:

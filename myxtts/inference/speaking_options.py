@@ -24,7 +24,7 @@ _SHORT_REFERENCE_SECONDS, _LONG_REFERENCE_SECONDS = 2.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SpeakingOptions:
     """What a caller chooses; by default the voice's first language and its first speaker.
 
     One or several reference recordings, which win over `speaker`, are the voice to be cloned.
@@ -41,7 +41,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A manner as the model takes it; `voice` has the numbers that describe who speaks."""
+    """Speaking options as the model takes them; `voice` is the speaker embedding."""
 
     language: str
     language_index: int
@@ -50,19 +50,19 @@ class Delivery:
     seed: int
 
 
-def look_up(manner: Manner, voice: "Voice") -> Delivery:
-    """Find what a manner asks for in a voice, or say what there is instead."""
-    rate = float(manner.speaking_rate)
+def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
+    """Find what is asked for in a voice, or say what there is instead."""
+    rate = float(options.speaking_rate)
     if not SLOWEST <= rate <= FASTEST:
         raise SynthesisError(
             f"the speaking rate {rate:g} is not between {SLOWEST:g} (slow) and {FASTEST:g}: "
             "1 is as fast as the recordings"
         )
-    language = find_language(manner.language, voice)
+    language = find_language(options.language, voice)
     index = voice.languages.index(language)
-    described = _voice_vector(manner, voice)
-    styled = voice.model.styled(described[None], _style_weights(manner.style_weights, voice))
-    return Delivery(language, index, np.asarray(styled)[0], rate, manner.seed)
+    embedding = _embedding(options, voice)
+    styled = voice.model.styled(embedding[None], _style_weights(options.style_weights, voice))
+    return Delivery(language, index, np.asarray(styled)[0], rate, options.seed)
 
 
 def find_language(language: str | None, voice: "Voice") -> str:
@@ -70,11 +70,11 @@ def find_language(language: str | None, voice: "Voice") -> str:
     return check_known(language or voice.languages[0], voice.languages, "language")
 
 
-def _voice_vector(manner: Manner, voice: "Voice") -> np.ndarray:
-    """Return the numbers [dim] of the voice in the references, or of the speaker of that name."""
-    if manner.reference is not None:
-        return _clone(_as_paths(manner.reference), voice)
-    name = check_known(manner.speaker or voice.speakers[0], voice.speakers, "speaker")
+def _embedding(options: SpeakingOptions, voice: "Voice") -> np.ndarray:
+    """Return the embedding [dim] of the references, or of the speaker of that name."""
+    if options.reference is not None:
+        return _clone(_as_paths(options.reference), voice)
+    name = check_known(options.speaker or voice.speakers[0], voice.speakers, "speaker")
     return np.asarray(voice.voices[voice.speakers.index(name)], np.float32)
 
 
@@ -99,7 +99,7 @@ def _style_weights(weights: Sequence[float] | None, voice: "Voice") -> np.ndarra
 
 
 def _clone(paths: Sequence[Path], voice: "Voice") -> np.ndarray:
-    """Let the model describe the voice in recordings, treated as those it was trained on."""
+    """Let the model embed recordings, treated as those it was trained on."""
     if voice.model.wants_embeddings:
         return _clone_by_encoder(paths, voice)
     settings = FeatureSettings.from_config(voice.config.data)
@@ -112,7 +112,7 @@ def _clone(paths: Sequence[Path], voice: "Voice") -> np.ndarray:
 
 
 def _clone_by_encoder(paths: Sequence[Path], voice: "Voice") -> np.ndarray:
-    """Let the published encoder in the voice describe recordings, each whole."""
+    """Let the published encoder in the voice embed recordings, each whole."""
     encoder = voice.model.published_voice.speaker_encoder
     rate = encoder.sample_rate
     samples = np.concatenate([read_audio(_existing(path), rate) for path in paths])

@@ -43,7 +43,7 @@ class Speech:
 
 
 def join_speech(parts: Sequence[Speech]) -> Speech:
-    """Put pieces of speech one after another."""
+    """Concatenate segments of speech."""
     return Speech(
         np.concatenate([part.samples for part in parts]),
         parts[0].sample_rate,

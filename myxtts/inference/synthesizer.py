@@ -14,7 +14,7 @@ import numpy as np
 from myxtts.data.batches.readers import pad_rows
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
-from myxtts.inference.speaking_options import Delivery, Manner, find_language, look_up
+from myxtts.inference.speaking_options import Delivery, SpeakingOptions, find_language, look_up
 from myxtts.inference.speech import (
     Speech,
     fade_ends,
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 PAUSE_SECONDS = {CLAUSE: 0.1, SENTENCE: 0.25, PARAGRAPH: 0.6}
 BATCH_SENTENCES = 16
 
-# Readers say 14 to 17 letters a second: a piece is no longer than the recordings trained on.
+# Readers say 14 to 17 letters a second: a segment is no longer than the recordings trained on.
 _LETTERS_PER_SECOND = 14.0
 # A letter of Chinese, Japanese or Korean is a syllable or more.
 _LETTERS_PER_WIDE_LETTER = 3
@@ -44,12 +44,12 @@ _MAX_TOKEN_SECONDS, _MAX_EDGE_SECONDS = 0.5, 2.0
 _LOUDEST_LOG_MEL = 50.0  # of a full-scale tone it is 5; at 88 its exponential overflows
 # A line pauses unless it is the last: what has no sound is looked through so far for another.
 _SILENT_AHEAD = 64
-_REMEMBERED_PIECES = 256
+_REMEMBERED_SEGMENTS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A piece of text with its tokens, and how long to pause after it."""
+    """A segment of text with its tokens, and how long to pause after it."""
 
     text: str
     tokens: np.ndarray
@@ -59,9 +59,9 @@ class _Line:
 class Synthesizer:
     """Speaks with one voice. A sentence sounds the same whatever stands around it.
 
-    What follows a text are the fields of `Manner`: language, speaker, reference, speaking_rate and
-    seed. The vocoder is one itself, or what `choose_vocoder` finds under its name. What takes far
-    too long is an error, unless it `may_be_endless`, for whoever wants to know how often it is.
+    The `options` of a text are the fields of `SpeakingOptions`. The vocoder is one itself, or what
+    `choose_vocoder` finds under its name. What takes far too long is an error, unless it
+    `may_be_endless`, for whoever wants to know how often it is.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Synthesizer:
         if isinstance(vocoder, str):
             vocoder = choose_vocoder(vocoder, voice.folder.parent, self.spec)
         self.vocoder = vocoder
-        self._told_foreign = False
+        self._has_warned = False
 
     def warm_up(self) -> None:
         """Let the model compile, so that the first sentence takes no longer than the others."""
@@ -80,17 +80,17 @@ class Synthesizer:
         one, zero = np.ones(1, np.int32), np.zeros(1, np.int32)
         self.voice.model.synthesize(one[None], one, zero, nobody, np.ones(1, np.float32))
 
-    def speak(self, text: str | Iterable[str], **manner) -> Speech:
+    def speak(self, text: str | Iterable[str], **options) -> Speech:
         """Say a text."""
-        return join_speech(list(self.stream(text, **manner)))
+        return join_speech(list(self.stream(text, **options)))
 
-    def stream(self, text: str | Iterable[str], **manner) -> Iterator[Speech]:
+    def stream(self, text: str | Iterable[str], **options) -> Iterator[Speech]:
         """Say a text sentence by sentence; put together, it is what `speak` returns.
 
         A text that comes in parts is read no further than the next sentence or two, so that the
-        first one of a book is heard at once. What cannot be said at all is an error right away.
+        first one of a book comes at once. What cannot be said at all is an error right away.
         """
-        delivery = look_up(Manner(**manner), self.voice)
+        delivery = look_up(SpeakingOptions(**options), self.voice)
         lines = self._lines(text, delivery)
         lines = chain([next(lines)], lines)
         return (self._say([line], delivery)[0] for line in lines)
@@ -99,13 +99,13 @@ class Synthesizer:
         self,
         texts: Sequence[str],
         progress: Callable[[int, int], None] = lambda done, total: None,
-        **manner,
+        **options,
     ) -> list[Speech]:
-        """Say many texts, several sentences at a time; `progress` is told how many of how many.
+        """Say many texts, several sentences at a time; `progress` is called with (done, total).
 
         It is what `speak` says of each, but for rounding in the model, whose batches differ.
         """
-        delivery = look_up(Manner(**manner), self.voice)
+        delivery = look_up(SpeakingOptions(**options), self.voice)
         plans = [list(self._lines(text, delivery)) for text in texts]
         spoken = self._say_all([line for lines in plans for line in lines], delivery, progress)
         following = iter(spoken)
@@ -120,7 +120,7 @@ class Synthesizer:
     def _lines(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
         """Cut a text into lines without what has no sound; if that leaves none, it is an error."""
         held, num_silent, beginning, has_sound = None, 0, "", False
-        for line in self._pieces(text, delivery):
+        for line in self._segments(text, delivery):
             beginning = beginning or line.text
             if len(line.tokens):
                 if held:
@@ -136,11 +136,11 @@ class Synthesizer:
         if not has_sound:
             self.voice.tokenizer.encode(beginning, delivery.language)  # says why
 
-    def _pieces(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
-        """Cut a text into pieces that fit, each with its tokens, of which there may be none."""
+    def _segments(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
+        """Cut a text into segments that fit, each with its tokens, of which there may be none."""
         tokenizer, language = self.voice.tokenizer, delivery.language
-        # Cutting asks for the same piece more than once; a long text has any number of them.
-        encode = lru_cache(_REMEMBERED_PIECES)(
+        # Cutting asks for the same segment more than once; a long text has any number of them.
+        encode = lru_cache(_REMEMBERED_SEGMENTS)(
             lambda part: tokenizer.encode_batch([part], language)[0]
         )
         most_letters, most_tokens = self._limits()
@@ -148,20 +148,20 @@ class Synthesizer:
         def fits(part: str) -> bool:
             return num_letters(part) <= most_letters and len(encode(part)) <= most_tokens
 
-        for piece in cut_text(text, language, fits):
-            self._tell_foreign(piece.text, language)
-            pause = PAUSE_SECONDS[piece.ends] / delivery.speaking_rate
-            yield _Line(piece.text, encode(piece.text), pause)
+        for segment in cut_text(text, language, fits):
+            self._warn_of_foreign(segment.text, language)
+            pause = PAUSE_SECONDS[segment.ends] / delivery.speaking_rate
+            yield _Line(segment.text, encode(segment.text), pause)
 
-    def _tell_foreign(self, text: str, language: str) -> None:
+    def _warn_of_foreign(self, text: str, language: str) -> None:
         """Warn once of words that the voice has no letters for."""
-        if self._told_foreign or not (words := self.voice.tokenizer.foreign_words(text, language)):
+        if self._has_warned or not (words := self.voice.tokenizer.foreign_words(text, language)):
             return
-        self._told_foreign = True
+        self._has_warned = True
         logger.warning("the text has %s", describe_foreign(words, language))
 
     def _limits(self) -> tuple[float, int]:
-        """Return how many letters and how many tokens a piece may have."""
+        """Return how many letters and how many tokens a segment may have."""
         data = self.voice.config.data
         seconds = data.max_mel_frames * data.hop_length / data.sample_rate
         return seconds * _LETTERS_PER_SECOND, data.max_text_length
@@ -185,11 +185,11 @@ class Synthesizer:
         rate = self.spec.sample_rate
         return [
             followed_by_pause(
-                Speech(heard, rate, mel, (line.text,), line.tokens, frames),
+                Speech(sound, rate, mel, (line.text,), line.tokens, frames),
                 line.pause_seconds,
                 self.spec,
             )
-            for line, mel, frames, heard in zip(lines, mels, durations, samples, strict=True)
+            for line, mel, frames, sound in zip(lines, mels, durations, samples, strict=True)
         ]
 
     def _samples(self, mel: np.ndarray, seed: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Time
 from myxtts.training.ending import Ending
 from myxtts.training.steps import CompiledStep
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 COMPILING = "compiling the step"
 # The first steps are fetched at once, and show how long the device takes.
@@ -62,7 +62,7 @@ class StepRecord:
 
 
 class Hook:
-    """Something that happens beside the steps; each method does nothing unless overridden."""
+    """Something that happens between the steps; each method does nothing unless overridden."""
 
     def start(self, step: int) -> None:
         """Before the first step; `step` are done already, which is 0 in a new run."""
@@ -103,7 +103,9 @@ class Listener(Hook):
         self.failures += 1
         if self.failures == 1:
             name = type(self).__name__
-            log.warning("%s failed, training continues: %s: %s", name, type(error).__name__, error)
+            logger.warning(
+                "%s failed, training continues: %s: %s", name, type(error).__name__, error
+            )
 
 
 def tell(hook: Hook, say: Callable[[Any], None]) -> None:
@@ -219,7 +221,7 @@ class TrainingLoop:
                 errors.append(raised)
         for hook in self.hooks:
             if isinstance(hook, Listener) and hook.failures > 1:
-                log.warning("%s failed %d times", type(hook).__name__, hook.failures)
+                logger.warning("%s failed %d times", type(hook).__name__, hook.failures)
         if errors:
             raise errors[0]
 

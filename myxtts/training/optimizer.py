@@ -1,4 +1,4 @@
-"""The optimizer of a configuration: schedule, clipping, accumulation, averaging, loss scaling."""
+"""The optimizer of a configuration: schedule, clipping, accumulation, EMA, loss scaling."""
 
 import math
 from collections.abc import Iterator
@@ -61,8 +61,8 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
         return {name: getattr(self, name) for name in names}
 
 
-def averaged_values(optimizer, variables) -> list | None:
-    """The averaged weights that an optimizer keeps, or None where it keeps none."""
+def ema_values(optimizer, variables) -> list | None:
+    """The EMA weights that an optimizer keeps, or None where it keeps none."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     if not inner.use_ema:
         return None
@@ -74,10 +74,10 @@ def averaged_values(optimizer, variables) -> list | None:
 
 
 @contextmanager
-def averaged_weights(model: keras.Model, optimizer) -> Iterator[None]:
-    """Let the model have the averaged weights for a while: they are what is scored and spoken."""
+def ema_weights(model: keras.Model, optimizer) -> Iterator[None]:
+    """Let the model have its EMA weights for a while: they are scored and exported."""
     variables = model.trainable_variables
-    averages = averaged_values(optimizer, variables)
+    averages = ema_values(optimizer, variables)
     if averages is None:
         yield
         return

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-# Three seconds tell a voice, and are what a user's reference has at least.
+# Three seconds identify a voice, and are what a user's reference has at least.
 REFERENCE_FRAMES = 256
 
 
@@ -11,7 +11,7 @@ def with_references(batch: dict[str, tf.Tensor], seed: int, step: tf.Tensor) -> 
 
     Where it has embeddings, the reference's is its `reference_embedding` [batch, dim].
 
-    The reference is a piece of another utterance of the same speaker where the batch has one, and
+    The reference is a segment of another utterance of the same speaker where the batch has one, and
     of the utterance itself otherwise. The choice depends on the seed and the step alone.
     """
     speaker, lengths = batch["speaker"], batch["mel_lengths"]

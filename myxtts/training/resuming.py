@@ -48,7 +48,7 @@ def decisive_settings(config: XTTSConfig) -> dict[str, Any]:
 def check_run_of(folder: Path, resume: bool | Path | str | None, config: XTTSConfig) -> None:
     """Check the settings against those of the run that would be resumed, if there is one.
 
-    `resume` is as `XTTSTrainer` takes it. A checkpoint that cannot be read is left to who loads it.
+    `resume` is as `TrainingRun` takes it. A checkpoint that cannot be read is left to who loads it.
     """
     if resume is False:
         return
@@ -60,7 +60,7 @@ def check_run_of(folder: Path, resume: bool | Path | str | None, config: XTTSCon
 
 
 def check_settings(checkpoint: Path, facts: Mapping[str, Any], config: XTTSConfig) -> None:
-    """Refuse to resume from a checkpoint with settings that give other variables or features.
+    """Raise for a checkpoint with settings that give other variables or features.
 
     The version before did not write the settings into its checkpoints: config.yaml has them.
     """
@@ -71,7 +71,7 @@ def check_settings(checkpoint: Path, facts: Mapping[str, Any], config: XTTSConfi
             before = decisive_settings(load_config(run / "config.yaml"))
         except ConfigError:
             return
-    refuse(run, setting_differences(before, decisive_settings(config)))
+    raise_if_other(run, setting_differences(before, decisive_settings(config)))
 
 
 def setting_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -85,7 +85,7 @@ def setting_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> li
 
 
 def check_corpus_facts(saved: SavedState, now: Mapping[str, Any], units: str) -> None:
-    """Refuse to resume with other speakers, languages, symbols, or speaker encoder."""
+    """Raise for other speakers, languages, symbols, or speaker encoder."""
     before, lines = saved.facts, []
     for name in ("speakers", "languages"):
         if before.get(name) != now[name]:
@@ -94,10 +94,10 @@ def check_corpus_facts(saved: SavedState, now: Mapping[str, Any], units: str) ->
         lines.append(_describe_symbols(before.get("symbols"), now["symbols"], units))
     if before.get("speaker encoder") != now["speaker encoder"]:
         lines.append("speaker encoder: the run used other weights of it")
-    refuse(saved.path.absolute().parents[1], lines)
+    raise_if_other(saved.path.absolute().parents[1], lines)
 
 
-def refuse(folder: Path, lines: Sequence[str]) -> None:
+def raise_if_other(folder: Path, lines: Sequence[str]) -> None:
     """Raise OtherRun with what differs and the ways out, if anything differs."""
     if lines:
         listed = "\n".join(f"  {line}" for line in lines)

@@ -1,4 +1,4 @@
-"""A run's folder: who may train in it, what it goes on from, and what happens to an older run."""
+"""A run's folder: who may train in it, what it resumes from, and what happens to an older run."""
 
 import fcntl
 import logging
@@ -12,13 +12,13 @@ from myxtts.checkpoints.states import SavedState
 from myxtts.errors import UserError
 from myxtts.training.steps import CompiledStep
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def state_to_resume(folder: Path, resume: bool | Path | str | None) -> SavedState | None:
-    """The checkpoint to go on from, if any; an old run is set aside where one starts over.
+    """The checkpoint to resume from, if any; an old run is set aside where one starts over.
 
-    `resume` is as `XTTSTrainer` takes it.
+    `resume` is as `TrainingRun` takes it.
     """
     recover(folder / "checkpoints")
     _finish_setting_aside(folder)
@@ -37,7 +37,7 @@ def state_to_resume(folder: Path, resume: bool | Path | str | None) -> SavedStat
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Move the run in a folder to a name beside it, and return that, if there was a run."""
+    """Move the run in a folder to a name next to it, and return that, if there was a run."""
     if not (folder / "checkpoints").exists() and not (folder / "history.jsonl").exists():
         return None
     (folder / _SET_ASIDE).mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def own_state(folder: Path, saved: SavedState | None) -> SavedState | None:
 
 
 def _finish_setting_aside(folder: Path) -> Path | None:
-    """Move all of a run into a folder inside, and that beside it by one rename.
+    """Move all of a run into a folder inside, and that next to it by one rename.
 
     Where a kill has come in between, the next process finds that folder and carries on.
     """
@@ -66,7 +66,7 @@ def _finish_setting_aside(folder: Path) -> Path | None:
     while (kept := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1
     inside.rename(kept)
-    log.info("the run that was in %s is kept in %s", folder, kept)
+    logger.info("the run that was in %s is kept in %s", folder, kept)
     return kept
 
 

@@ -36,11 +36,11 @@ from myxtts.training.hooks.evaluation import Candidates, EvaluationHook, Evaluat
 from myxtts.training.hooks.samples import SampleHook
 from myxtts.training.hooks.saving import METRIC
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
-from myxtts.training.hooks.validation import speaker_voices
+from myxtts.training.hooks.validation import speaker_embeddings
 from myxtts.training.hooks.wandb import WandbHook, import_wandb
 from myxtts.training.loop import Hook, Listener
 from myxtts.training.losses import XTTSLoss
-from myxtts.training.optimizer import averaged_weights, build_optimizer
+from myxtts.training.optimizer import build_optimizer, ema_weights
 from myxtts.training.references import own_references
 from myxtts.training.resuming import (
     check_corpus_facts,
@@ -61,10 +61,10 @@ from myxtts.training.warm_start import (
     LASTING,
     check_beginning,
     check_lasting,
-    grow_from,
+    freeze_speaker_encoder,
     identity,
-    keep_describing,
-    with_known_voices,
+    warm_start,
+    with_known_embeddings,
 )
 
 logger = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class XTTSTrainer(TrainingRun):
     def _load_encoder(self) -> VoiceEncoder | None:
         """The published encoder, if one is used, as far as the data need it: where it is frozen.
 
-        A voice that is gone on from has its own copy of it.
+        In a warm start the voice has its own copy of it.
         """
         model = self.config.model
         if not model.speaker_encoder:
@@ -146,9 +146,9 @@ class XTTSTrainer(TrainingRun):
             self.encoder = load_speaker_encoder(model.speaker_encoder, encoder_path(model))
         if not model.is_encoder_frozen:
             return None
-        described = as_voice_encoder(self.encoder)
-        self.encoder_weights = described.weights
-        return described
+        frozen = as_voice_encoder(self.encoder)
+        self.encoder_weights = frozen.weights
+        return frozen
 
     def _check_evaluation(self) -> None:
         if not self.config.training.enable_evaluation:
@@ -216,10 +216,12 @@ class XTTSTrainer(TrainingRun):
     def ema_voice(self, optimizer) -> Iterator[Voice]:
         """The voice of the EMA weights, while the model has them."""
         cache = self.data.train.cache
-        with averaged_weights(self.model, optimizer):
-            voices = speaker_voices(self.model, self.data.speaker_batches(), len(cache.speakers))
+        with ema_weights(self.model, optimizer):
+            voices = speaker_embeddings(
+                self.model, self.data.speaker_batches(), len(cache.speakers)
+            )
             if self.start:
-                voices = with_known_voices(voices, self.start.voices, cache.speaker)
+                voices = with_known_embeddings(voices, self.start.voices, cache.speaker)
             yield Voice(
                 self.folder / "voice",
                 _portable(self.config),
@@ -244,7 +246,7 @@ class XTTSTrainer(TrainingRun):
         """Have the model; give a new one its first weights; log which losses have no effect."""
         self.model = self.model or self._build_model()
         if self.start:
-            keep_describing(self.model)
+            freeze_speaker_encoder(self.model)
         self.model.listens &= self.config.training.voice_similarity_loss_weight > 0.0
         if len(self.data.train.cache.speakers) < 2:
             logger.info(
@@ -254,7 +256,7 @@ class XTTSTrainer(TrainingRun):
         if saved is not None:
             return
         if self.start:
-            grow_from(self.model, self.start.model)
+            warm_start(self.model, self.start.model)
         elif self.encoder:
             published = self.model.published_voice
             published.encoder.set_weights(self.encoder.network.get_weights())
@@ -266,8 +268,8 @@ class XTTSTrainer(TrainingRun):
             found = [batch["embedding"] for batch in self.data.speaker_batches()]
         else:
             references = (own_references(complete(one)) for one in self.data.speaker_batches())
-            hear = self.model.published_voice.hear
-            found = [hear(one["reference"], one["reference_lengths"]) for one in references]
+            embed = self.model.published_voice.hear
+            found = [embed(one["reference"], one["reference_lengths"]) for one in references]
         return np.concatenate([np.asarray(one) for one in found])
 
     def boards(self) -> list[Listener]:

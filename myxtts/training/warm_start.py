@@ -1,4 +1,4 @@
-"""A run that begins from a voice: what stays as it was, and what grows for who is new."""
+"""A warm start: what a run takes from a voice, and which tables are extended for new speakers."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from myxtts.config.io import Setting
 from myxtts.errors import UserError
 
 # Tables that have a row, or a column, for each language or speaker, and the axis of those.
-GROWING = {
+EXTENDED = {
     "text_encoder/language/embeddings": 0,
     "speaker/kernel": 1,
     "speaker/bias": 0,
@@ -32,20 +32,20 @@ LASTING = (
 )
 
 
-def grow_from(model: keras.Model, known: keras.Model) -> None:
+def warm_start(model: keras.Model, known: keras.Model) -> None:
     """Give a model the weights of a known one.
 
-    Who and what is new in the tables that grow begins as the mean of what was known.
+    New speakers and languages in the tables that are extended begin as the mean of the known.
     """
     own, given = weights_of(model), weights_of(known)
     surplus = [name for name in given if name not in own]
     # A model of one speaker has nobody to tell apart, and so no head for it.
-    missing = [name for name in own if name not in given and name not in GROWING]
+    missing = [name for name in own if name not in given and name not in EXTENDED]
     values, other = {}, []
     for name, value in given.items():
         if name in own:
             array = np.asarray(value)
-            array = _grown(array, own[name].shape, GROWING[name]) if name in GROWING else array
+            array = _extended(array, own[name].shape, EXTENDED[name]) if name in EXTENDED else array
             values[name] = array
             if tuple(array.shape) != tuple(own[name].shape):
                 other.append(name)
@@ -71,34 +71,34 @@ def check_lasting(known: XTTSConfig, asked: Mapping[str, Setting]) -> None:
             )
 
 
-def keep_describing(model: keras.Model) -> None:
-    """Leave what describes voices as it is, so that vectors of known speakers stay valid.
+def freeze_speaker_encoder(model: keras.Model) -> None:
+    """Leave the encoder as it is, so that embeddings of known speakers stay valid.
 
-    It must be said before the optimizer is built, which keeps averages of what is trained.
+    This comes before the optimizer is built, which keeps an EMA of what is trained.
     """
     (model.published_voice or model.audio_encoder).trainable = False
 
 
-def with_known_voices(voices: np.ndarray, known: np.ndarray, heard: np.ndarray) -> np.ndarray:
-    """Vectors [speakers, dim], of which known speakers who are not among the heard keep theirs."""
-    silent = np.setdiff1d(np.arange(len(known)), heard)
-    voices = voices.copy()
-    voices[silent] = known[silent]
-    return voices
+def with_known_embeddings(new: np.ndarray, known: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Embeddings [speakers, dim]; known speakers who are not present in the data keep theirs."""
+    absent = np.setdiff1d(np.arange(len(known)), present)
+    new = new.copy()
+    new[absent] = known[absent]
+    return new
 
 
 def identity(voice: Voice) -> str:
-    """A hash of what a run takes from its voice every time it goes on: the speakers' vectors."""
+    """A hash of what a run takes from its voice every time it resumes: the speaker embeddings."""
     return hashlib.sha256(np.ascontiguousarray(voice.voices).tobytes()).hexdigest()
 
 
 def check_beginning(saved: SavedState, start: Voice | None) -> None:
-    """Refuse to go on from a checkpoint of a run that did not begin as this one does."""
+    """Raise for a checkpoint of a run that did not begin as this one does."""
     began, begins = saved.facts.get("start"), start and identity(start)
     if began == begins:
         return
     if begins is None:
-        problem = "belongs to a run that began from a voice: go on with `myxtts finetune`"
+        problem = "belongs to a run that began from a voice: resume it with `myxtts finetune`"
     elif began is None:
         problem = "belongs to a run that began from nothing: choose another --checkpoint-dir"
     else:
@@ -107,7 +107,7 @@ def check_beginning(saved: SavedState, start: Voice | None) -> None:
     raise UserError(f"{saved.path} {problem}, or start over with --reset-training")
 
 
-def _grown(array: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray:
+def _extended(array: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray:
     more = shape[axis] - array.shape[axis]
     if more <= 0:
         return array

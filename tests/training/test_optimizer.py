@@ -10,9 +10,9 @@ import tensorflow as tf
 from myxtts.config.config import TrainingConfig
 from myxtts.training.optimizer import (
     WarmUp,
-    averaged_values,
-    averaged_weights,
     build_optimizer,
+    ema_values,
+    ema_weights,
 )
 
 CALM = {"warmup_steps": 0, "lr_schedule": "constant", "learning_rate": 0.1, "ema_decay": 0.0}
@@ -110,7 +110,7 @@ def test_the_averages_are_those_of_the_weights_after_each_update():
         weights.append(float(variable.numpy()[0]))
     # The first is taken as it is; then nine tenths of the old and one of the new.
     expected = 0.9 * (0.9 * weights[0] + 0.1 * weights[1]) + 0.1 * weights[2]
-    (average,) = averaged_values(optimizer, [variable])
+    (average,) = ema_values(optimizer, [variable])
     assert float(average.numpy()[0]) == pytest.approx(expected, rel=1e-6)
 
 
@@ -127,9 +127,9 @@ def averaged():
 def test_a_model_borrows_the_averages_and_gets_its_own_weights_back(averaged):
     model, optimizer = averaged
     own = [variable.numpy() for variable in model.trainable_variables]
-    expected = [v.numpy() for v in averaged_values(optimizer, model.trainable_variables)]
+    expected = [v.numpy() for v in ema_values(optimizer, model.trainable_variables)]
     assert not np.array_equal(own[0], expected[0])
-    with pytest.raises(RuntimeError), averaged_weights(model, optimizer):
+    with pytest.raises(RuntimeError), ema_weights(model, optimizer):
         for variable, average in zip(model.trainable_variables, expected, strict=True):
             np.testing.assert_array_equal(variable.numpy(), average)
         raise RuntimeError("even then")
@@ -139,7 +139,7 @@ def test_a_model_borrows_the_averages_and_gets_its_own_weights_back(averaged):
 
 def test_without_averages_a_model_keeps_its_weights():
     variable = make_variable(1.0)
-    assert averaged_values(build(variable), [variable]) is None
+    assert ema_values(build(variable), [variable]) is None
 
 
 def test_weight_decay_is_decoupled():
@@ -166,5 +166,5 @@ def test_losses_are_scaled_where_float16_needs_it(policy, is_scaled):
     scaled = optimizer.scale_loss(tf.constant(1.0))
     optimizer.apply([scaled * tf.constant([3.0, 4.0])], [variable])
     np.testing.assert_allclose(moment(optimizer), [0.3, 0.4], rtol=1e-5)
-    (average,) = averaged_values(optimizer, [variable])
+    (average,) = ema_values(optimizer, [variable])
     np.testing.assert_array_equal(average.numpy(), variable.numpy())

@@ -15,17 +15,17 @@ from myxtts.training.warm_start import (
     LASTING,
     check_beginning,
     check_lasting,
-    grow_from,
+    freeze_speaker_encoder,
     identity,
-    keep_describing,
-    with_known_voices,
+    warm_start,
+    with_known_embeddings,
 )
 from tests.helpers.tiny_model import tiny_config, tiny_model
 
 
 def test_weights_are_taken_over_and_a_new_speaker_begins_as_the_mean_of_the_known():
     known, model = tiny_model(speakers=3, seed=1), tiny_model(speakers=4, seed=2)
-    grow_from(model, known)
+    warm_start(model, known)
     own, given = weights_of(model), weights_of(known)
     for name in own.keys() - {"speaker/kernel", "speaker/bias"}:
         np.testing.assert_array_equal(own[name], given[name], err_msg=name)
@@ -39,7 +39,7 @@ def test_weights_are_taken_over_and_a_new_speaker_begins_as_the_mean_of_the_know
 def test_a_model_of_one_speaker_gets_a_head_to_tell_two_apart():
     known, model = tiny_model(speakers=1, seed=1), tiny_model(speakers=2, seed=2)
     head = np.asarray(model.speaker_head.kernel)
-    grow_from(model, known)
+    warm_start(model, known)
     np.testing.assert_array_equal(model.speaker_head.kernel, head)
     np.testing.assert_array_equal(model.mu_head.kernel, known.mu_head.kernel)
 
@@ -49,7 +49,7 @@ def test_another_model_is_refused_by_the_names_of_its_weights(settings):
     model = tiny_model(seed=2, **settings)
     before = [weight.numpy() for weight in model.weights]
     with pytest.raises(UserError, match="another than the voice's .*(decoder|style|speaker)"):
-        grow_from(model, tiny_model())
+        warm_start(model, tiny_model())
     for weight, value in zip(model.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)
 
@@ -73,7 +73,7 @@ def test_what_describes_voices_is_not_trained_and_all_else_is(settings):
     part = model.published_voice if settings else model.audio_encoder
     describing = {variable.path for variable in part.trainable_variables}
     before = {variable.path for variable in model.trainable_variables}
-    keep_describing(model)
+    freeze_speaker_encoder(model)
     assert describing and part.trainable_variables == []
     assert {variable.path for variable in model.trainable_variables} == before - describing
     assert list(weights_of(model)) == names  # a checkpoint still has all of them
@@ -82,7 +82,7 @@ def test_what_describes_voices_is_not_trained_and_all_else_is(settings):
 def test_known_speakers_keep_their_vectors_unless_they_are_heard_again():
     measured = np.array([[0.0], [7.0], [0.0], [9.0]])
     known = np.array([[1.0], [2.0], [3.0]])
-    voices = with_known_voices(measured, known, np.array([3, 1, 3]))
+    voices = with_known_embeddings(measured, known, np.array([3, 1, 3]))
     assert voices.tolist() == [[1.0], [7.0], [3.0], [9.0]]
 
 

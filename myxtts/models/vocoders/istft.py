@@ -1,11 +1,11 @@
 """A light vocoder for CPUs: a source of pulses and noise, filtered in the frequency domain.
 
-A convolutional trunk at the rate of the frames hears pitch and timbre in a log-mel. A clock turns
-the pitch into a train of pulses, whose phases run on through any vowel, however steady: a network
-that sees some frames alone can only repeat itself with every hop. The trunk tells how pulses and
-noise mix, with which phases, in each band; the mel tells how loud. What an inverse STFT makes of
-that has not quite the mel that was asked for, since neighbouring frames overlap: `projections`
-correct it, with the momentum of the fast Griffin-Lim algorithm.
+A convolutional trunk at the rate of the frames predicts pitch and timbre of a log-mel. A clock
+turns the pitch into a train of pulses, whose phases run on through any vowel, however steady: a
+network that sees some frames alone can only repeat itself with every hop. The trunk decides how
+pulses and noise mix, with which phases, in each band; the mel decides how loud. What an inverse
+STFT makes of that has not quite the mel that was asked for, since neighbouring frames overlap:
+`projections` correct it, with the momentum of the fast Griffin-Lim algorithm.
 """
 
 import math
@@ -40,10 +40,10 @@ _MOST_BANDS = 4096
 class ISTFTVocoder(NeuralVocoder):
     """Log-mels [batch, frames, n_mels] to waveforms [batch, frames * hop_length].
 
-    Beside the waveform it tells the pitch [batch, frames] that it heard, and the clock [batch,
-    frames] in cycles. With `anchor` and `phase` the clock shows `phase` at frame `anchor` of each;
-    `first_frame` is the place of the first frame in the noise. A given `pitch` [batch, frames] is
-    used where it is above 0.
+    Besides the waveform it returns the pitch [batch, frames] that it predicts, and the clock
+    [batch, frames] in cycles. With `anchor` and `phase` the clock shows `phase` at frame
+    `anchor` of each; `first_frame` is the place of the first frame in the noise. A given `pitch`
+    [batch, frames] is used where it is above 0.
     """
 
     kind = "istft"

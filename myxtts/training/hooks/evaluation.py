@@ -21,7 +21,7 @@ from myxtts.training.ending import Ending
 from myxtts.training.hooks.tensorboard import Boards
 from myxtts.training.loop import Hook, StepRecord, tell
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Evaluated:
 
 
 # It speaks utterances with a voice, whose weights change as soon as it returns, and what it returns
-# scores what was said: in another thread, while training goes on.
+# scores what was said: in another thread, while training continues.
 Evaluator = Callable[[Voice, Sequence[Utterance]], Callable[[], Evaluated]]
 
 
@@ -142,7 +142,7 @@ class EvaluationHook(Hook):
             self.evaluate(record.step)
 
     def finish(self, step: int, reason: Ending) -> None:
-        # Who sends a signal soon sends a harder one: what has no score is scored on going on.
+        # Who sends a signal soon sends a harder one: what has no score is scored on resuming.
         if reason == Ending.FINISHED:
             if self._has_begun and step not in self._known:
                 self.evaluate(step)
@@ -158,16 +158,18 @@ class EvaluationHook(Hook):
         with doing(f"evaluating after step {step:,}"), self.judged.snapshot() as voice:
             if self._speak(step, lambda: voice) and self.candidates:
                 self._keep(step, voice)
-        log.info("evaluation after step %d: spoke in %.1f s", step, time.monotonic() - began)
+        logger.info("evaluation after step %d: spoke in %.1f s", step, time.monotonic() - began)
 
     def _keep(self, step: int, voice: Voice) -> None:
         try:
             self.judged.export(self.candidates.path(step), voice)
-        except (UserError, OSError) as error:  # a full disk: training itself may still go on
-            log.warning("the voice of step %d cannot wait for its score: %s", step, _told(error))
+        except (UserError, OSError) as error:  # a full disk: training itself may continue
+            logger.warning(
+                "the voice of step %d cannot wait for its score: %s", step, _message(error)
+            )
 
     def collect(self, wait: bool = False) -> None:
-        """Take the scores that are there, or wait for them, and tell who listens."""
+        """Take the scores that are there, or wait for them, and report them."""
         for step, future in list(self._spoken.items()):
             if not wait and not future.done():
                 continue
@@ -175,7 +177,7 @@ class EvaluationHook(Hook):
             try:
                 found = future.result()
             except Exception as error:  # see _speak
-                log.warning("evaluation after step %d failed: %s", step, _told(error))
+                logger.warning("evaluation after step %d failed: %s", step, _message(error))
                 self.scored[step] = {}
                 continue
             self._record(step, found)
@@ -186,7 +188,7 @@ class EvaluationHook(Hook):
             score = self.judged.evaluator(voice(), self.judged.utterances)
         # Whatever is wrong with a judge, days of training must not end by it.
         except Exception as error:
-            log.warning("evaluation after step %d failed: %s", step, _told(error))
+            logger.warning("evaluation after step %d failed: %s", step, _message(error))
             return False
         self._spoken[step] = self._pool.submit(score)
         return True
@@ -195,7 +197,7 @@ class EvaluationHook(Hook):
         scores = {name: value for name, value in found.scores.items() if math.isfinite(value)}
         self.scored[step] = scores
         shown = ", ".join(f"{name}={value:.4g}" for name, value in scores.items())
-        log.info("evaluation after step %d: %s", step, shown or "nothing could be measured")
+        logger.info("evaluation after step %d: %s", step, shown or "nothing could be measured")
         for hook in self.listeners:
             tell(hook, lambda one: one.record_validation(step, scores))
         if self.board:
@@ -203,5 +205,5 @@ class EvaluationHook(Hook):
             self.board.images(step, "evaluation/alignment", np.flipud(found.path))
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error) or type(error).__name__

@@ -43,12 +43,12 @@ class NonFiniteHook(Hook):
 
     def _describe(self, record: StepRecord, bad: dict[str, float]) -> str:
         # A weighted term says nothing that its raw one does not.
-        told = {n: v for n, v in bad.items() if n.removeprefix(WEIGHTED) not in bad.keys() - {n}}
+        shown = {n: v for n, v in bad.items() if n.removeprefix(WEIGHTED) not in bad.keys() - {n}}
         checkpoint = self.last_checkpoint()
         back = f"the last good checkpoint is {checkpoint}" if checkpoint else "no checkpoint yet"
         return (
             f"training diverged at step {record.step} (epoch {record.epoch + 1}, batch "
-            f"{record.number + 1}): {listed(told)}; the batch's utterances: "
+            f"{record.number + 1}): {listed(shown)}; the batch's utterances: "
             f"{', '.join(self.ids_of(record.index))}; {back}. Look at these recordings and "
-            "texts, and go on with a lower --learning-rate"
+            "texts, and resume with a lower --learning-rate"
         )

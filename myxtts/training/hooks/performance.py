@@ -19,7 +19,7 @@ from myxtts.monitoring.verdict import Verdict, diagnose, performance_report
 from myxtts.runtime import RuntimeState
 from myxtts.training.loop import Listener, StepRecord
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PAGE = "performance.html"
 # A page is written whole: first after so many steps, then whenever a quarter more are done.
@@ -89,7 +89,7 @@ class PerformanceHook(Listener):
         if len(self.recorder) > self._reported:
             self._report()
             if self.folder is not None and self._try_to_write_page():
-                log.info("where the time went, step by step: %s", self.folder / PAGE)
+                logger.info("where the time went, step by step: %s", self.folder / PAGE)
 
     def verdict(self) -> Verdict:
         """What holds the run back, by all steps so far."""
@@ -100,7 +100,7 @@ class PerformanceHook(Listener):
         try:
             self.write_page()
         except UserError as error:
-            log.warning("%s", error)
+            logger.warning("%s", error)
             return False
         return True
 
@@ -121,7 +121,7 @@ class PerformanceHook(Listener):
         report = performance_report(
             recorder.series["data"], recorder.series["compute"], self._evidence()
         )
-        log.info(
+        logger.info(
             "%s\n  The first step, which is not among them: data %.1f ms, compute %.1f ms",
             report,
             first.wait_ms,
@@ -215,8 +215,8 @@ def system_series(sampler: SystemSampler | None) -> dict[str, list[tuple[float, 
                 for one in samples
                 if number < len(one.gpus)
             ]
-    told = {
+    known = {
         name: [(second, value) for second, value in points if value is not None]
         for name, points in series.items()
     }
-    return {name: points for name, points in told.items() if points}
+    return {name: points for name, points in known.items() if points}

@@ -15,7 +15,7 @@ from myxtts.monitoring import heartbeat
 from myxtts.monitoring.verdict import waiting_share
 from myxtts.training.loop import COMPILING, Listener, StepRecord
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SHOWN = {"mel": "mel_loss", "stop": "stop_loss", "voice": "voice_similarity_loss"}
 BAR_CELLS = 10
@@ -48,7 +48,7 @@ class ProgressHook(Listener):
             self._live = Live(self, console=Console(stderr=True), refresh_per_second=2)
             self._live.start()
         elif self.is_compiled and step < self.total_steps:
-            log.info("%s; the following steps are faster", COMPILING)
+            logger.info("%s; the following steps are faster", COMPILING)
 
     def after_step(self, record: StepRecord) -> None:
         now = self.clock()
@@ -60,7 +60,7 @@ class ProgressHook(Listener):
             self._logged_at = now
             where = f"step {record.step:,} of {self.total_steps:,} (epoch {record.epoch + 1})"
             shown = [*losses(self._recent), *times(self._recent), *self._left(now)]
-            log.info("%s: %s", where, " ".join(shown))
+            logger.info("%s: %s", where, " ".join(shown))
             heartbeat.shown()
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ def times(records: Sequence[StepRecord]) -> list[str]:
 
 
 def _activity() -> list[str]:
-    """What goes on instead of a usual step."""
+    """What happens instead of a usual step."""
     activity = heartbeat.current()
     if activity is None or activity.what.startswith("step "):
         return []

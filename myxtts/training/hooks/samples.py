@@ -11,7 +11,7 @@ from myxtts.config.config import AudioSpec
 from myxtts.models.xtts import spread
 from myxtts.training.hooks.tensorboard import Boards
 from myxtts.training.loop import Hook, StepRecord
-from myxtts.training.optimizer import averaged_weights
+from myxtts.training.optimizer import ema_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import complete
 
@@ -72,7 +72,7 @@ class SampleHook(Hook):
 
     def show(self, step: int) -> None:
         """Write pictures with low bands and first tokens at the bottom, and the audio."""
-        with averaged_weights(self.model, self.optimizer):
+        with ema_weights(self.model, self.optimizer):
             sample = take_sample(self.model, self.batch)
         for name in ("target", "copied", "spoken", "path"):
             self.board.images(step, f"sample/{name}", np.flipud(getattr(sample, name).T))

@@ -33,7 +33,7 @@ from myxtts.training.hooks.history import HistoryHook
 from myxtts.training.hooks.validation import ValidationHook
 from myxtts.training.loop import Hook, StepRecord
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 METRIC = "loss"
 MORE_IS_BETTER = ("mos",)
@@ -159,7 +159,7 @@ class SavingHook(Hook):
             mark_best(self.states, step, self.metric, best.value)
         self._prune()
         self._export(is_best)
-        log.info("saved %s%s", self.last, ", the best so far" if is_best else "")
+        logger.info("saved %s%s", self.last, ", the best so far" if is_best else "")
 
     def _sync_history(self) -> None:
         """Have the history on the disk before a checkpoint that later lines follow."""
@@ -194,7 +194,9 @@ class SavingHook(Hook):
         try:
             best = marked_best(self.states)
         except DamagedError:
-            log.warning("the mark of the best in %s is damaged: it is decided again", self.states)
+            logger.warning(
+                "the mark of the best in %s is damaged: it is decided again", self.states
+            )
             unmark_best(self.states)
             return None
         if best is not None and best.step > step:
@@ -202,7 +204,7 @@ class SavingHook(Hook):
             if voice.exists():
                 remove_folder(kept) if kept.exists() else kept.parent.mkdir(exist_ok=True)
                 voice.rename(kept)
-                log.warning("%s is of a step after %d: it is now %s", voice, step, kept)
+                logger.warning("%s is of a step after %d: it is now %s", voice, step, kept)
             unmark_best(self.states)
         return best_state(self.states)
 
@@ -228,7 +230,7 @@ class SavingHook(Hook):
             restore(self.variables, load_state(best.path).arrays)
             self.export(self.folder / self.names[1])
         except CheckpointError as error:
-            log.warning("the best voice cannot be written again: %s", error)
+            logger.warning("the best voice cannot be written again: %s", error)
         finally:
             restore(self.variables, own)
 
@@ -281,6 +283,6 @@ class SavingHook(Hook):
                 continue
             mark_best(self.states, step, self.metric, value)
             candidates.promote(step, self.folder / self.names[1])
-            log.info("step %d is the best so far: %s=%.4g", step, self.metric, value)
+            logger.info("step %d is the best so far: %s=%.4g", step, self.metric, value)
         if ready:
             self._prune()

@@ -8,7 +8,7 @@ import numpy as np
 
 from myxtts.training.loop import Listener, StepRecord, tell
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class TensorBoardHook(Listener):
@@ -28,7 +28,7 @@ class TensorBoardHook(Listener):
         try:
             import tensorboard  # noqa: F401
         except ModuleNotFoundError:
-            log.warning("TensorBoard is inactive: pip install 'myxtts[tensorboard]' enables it")
+            logger.warning("TensorBoard is inactive: pip install 'myxtts[tensorboard]' enables it")
             return
         import tensorflow as tf
 
@@ -84,7 +84,7 @@ class TensorBoardHook(Listener):
 
 
 class Boards:
-    """Several places for pictures and audio, as one; those that are not active are left out."""
+    """Several places for pictures and audio, as one; those that are not active are skipped."""
 
     def __init__(self, boards: Sequence[Listener]):
         self.boards = boards

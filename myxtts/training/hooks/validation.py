@@ -1,4 +1,4 @@
-"""Scoring what was not trained on, with its real inputs and the averaged weights."""
+"""Scoring what was not trained on, with its real inputs and the EMA weights."""
 
 import logging
 import math
@@ -13,11 +13,11 @@ from myxtts.checkpoints import SavedState
 from myxtts.monitoring.heartbeat import doing
 from myxtts.training.ending import Ending
 from myxtts.training.loop import Hook, OutOfMemory, StepRecord, TrainingDiverged, tell
-from myxtts.training.optimizer import averaged_weights
+from myxtts.training.optimizer import ema_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import CompiledStep, complete
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +73,17 @@ class ValidationHook(Hook):
         scoring = self.scoring
         with (
             doing(f"validating after step {step:,}"),
-            averaged_weights(scoring.model, scoring.optimizer),
+            ema_weights(scoring.model, scoring.optimizer),
         ):
             metrics = self._scores(step)
         bad = [name for name, value in metrics.items() if not math.isfinite(value)]
         if bad:
             raise TrainingDiverged(
-                f"validation after step {step} is no number: {', '.join(bad)}; go on from an "
+                f"validation after step {step} is no number: {', '.join(bad)}; resume from an "
                 "earlier checkpoint with --resume-from and a lower --learning-rate"
             )
         self.scored[step] = metrics
-        log.info(
+        logger.info(
             "validation after step %d: loss=%.4g, mel_loss=%.4g (predicting the mean mel scores "
             "%.4g), %s",
             step,
@@ -92,9 +92,9 @@ class ValidationHook(Hook):
             scoring.mean_mel_loss,
             ", ".join(f"{name}={metrics[name]:.4g}" for name in scoring.shown),
         )
-        told = {**metrics, "mean_mel_loss": scoring.mean_mel_loss}
+        reported = {**metrics, "mean_mel_loss": scoring.mean_mel_loss}
         for hook in self.listeners:
-            tell(hook, lambda one: one.record_validation(step, told))
+            tell(hook, lambda one: one.record_validation(step, reported))
         return metrics
 
     def _scores(self, step: int) -> dict[str, float]:
@@ -134,14 +134,14 @@ def _real_frames(batches: Iterable):
         yield np.concatenate([row[:length] for row, length in zip(mel, lengths, strict=True)])
 
 
-def speaker_voices(model: keras.Model, batches: Iterable, num_speakers: int) -> np.ndarray:
-    """The mean voice [speakers, voice_dim] of each speaker's utterances in some batches."""
+def speaker_embeddings(model: keras.Model, batches: Iterable, num_speakers: int) -> np.ndarray:
+    """The mean embedding [speakers, dim] of each speaker's utterances in some batches."""
     sums = np.zeros((num_speakers, model.speaker_embedding_dim), np.float32)
     counts = np.zeros(num_speakers, np.int64)
     for batch in batches:
         inputs = own_references(complete(batch))
-        voices = model.describe(inputs).numpy()
+        embeddings = model.describe(inputs).numpy()
         speakers = np.asarray(batch["speaker"])
-        np.add.at(sums, speakers, voices)
+        np.add.at(sums, speakers, embeddings)
         np.add.at(counts, speakers, 1)
     return sums / np.maximum(counts, 1)[:, None]

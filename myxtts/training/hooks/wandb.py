@@ -25,7 +25,7 @@ def import_wandb() -> ModuleType:
 
 
 class WandbHook(Listener):
-    """Logs to one W&B run, which a restart goes on with."""
+    """Logs to one W&B run, which a restart resumes."""
 
     def __init__(self, project: str, config: Mapping[str, Any], folder: Path, log_interval: int):
         self._wandb, self._run, self._step = import_wandb(), None, 0

@@ -38,10 +38,10 @@ class SpectralLoss:
         return tf.add_n(terms) / len(terms)
 
 
-def pitch_loss(heard: tf.Tensor, pitch: tf.Tensor) -> tf.Tensor:
+def pitch_loss(predicted: tf.Tensor, pitch: tf.Tensor) -> tf.Tensor:
     """The mean distance in log-Hz [batch, frames], where the recording has a pitch."""
     is_voiced = tf.cast(pitch > 0, tf.float32)
-    off = tf.abs(tf.math.log(heard) - tf.math.log(tf.maximum(pitch, 1.0)))
+    off = tf.abs(tf.math.log(predicted) - tf.math.log(tf.maximum(pitch, 1.0)))
     return tf.reduce_sum(is_voiced * off) / tf.maximum(tf.reduce_sum(is_voiced), 1.0)
 
 
@@ -77,5 +77,5 @@ def _resolution(generated: tf.Tensor, recorded: tf.Tensor, frame: int, hop: int)
 
 
 def _stft(samples: tf.Tensor, frame: int, hop: int) -> tf.Tensor:
-    # A piece shorter than a frame is filled up; a longer one loses at most its last half hop.
+    # A segment shorter than a frame is filled up; a longer one loses at most its last half hop.
     return tf.signal.stft(samples, frame, hop, frame, pad_end=True)

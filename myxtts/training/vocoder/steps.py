@@ -121,7 +121,7 @@ def make_vocoder_evaluation(
     graph: bool = True,
     xla: bool = False,
 ) -> CompiledStep:
-    """The step that scores pieces of validation recordings: `loss` is the mel error."""
+    """The step that scores segments of validation recordings: `loss` is the mel error."""
 
     def step(batch: Batch, number: tf.Tensor) -> Metrics:
         batch = completed(batch)

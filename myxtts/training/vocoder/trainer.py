@@ -1,4 +1,4 @@
-"""The second stage: a vocoder trained on pieces of a corpus, in a folder it can go on from."""
+"""The second stage: a vocoder trained on segments of a corpus, in a folder it resumes from."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
 from myxtts.training.loop import Hook, Listener, StepRecord
 from myxtts.training.optimizer import WarmUp
 from myxtts.training.references import own_references
-from myxtts.training.resuming import difference, refuse
+from myxtts.training.resuming import difference, raise_if_other
 from myxtts.training.run import Schedule, TrainingRun, Wiring
 from myxtts.training.steps import complete
 from myxtts.training.vocoder.losses import SpectralLoss
@@ -88,22 +88,22 @@ class VocoderTrainer(TrainingRun):
         self.kind = self.model.kind
         asked = config.training.vocoder_adversarial
         self.is_adversarial = self.model.is_adversarial if asked is None else asked
-        self.pieces: VocoderData | None = None
+        self.segments: VocoderData | None = None
 
     def prepare_datasets(self, progress=None, data: TrainingData | None = None) -> VocoderData:
         """Open the corpus, or take one that is open, and store the waveforms that it lacks."""
         data = data or self._open(progress)
         predictor = self._predictor() if self.voice else None
         size = self.config.training.stage2_batch_size
-        self.pieces = VocoderData(data, self.frames, size, progress, predictor)
-        return self.pieces
+        self.segments = VocoderData(data, self.frames, size, progress, predictor)
+        return self.segments
 
     def train(self) -> Ending:
         """Train to the end, and return how it ended."""
-        if self.pieces is None:
+        if self.segments is None:
             self.prepare_datasets()
-        val_batches = self.pieces.val_batches() if self.pieces.val is not None else None
-        return self.run(self.pieces, val_batches, self.ids_of)
+        val_batches = self.segments.val_batches() if self.segments.val is not None else None
+        return self.run(self.segments, val_batches, self.ids_of)
 
     @property
     def frames(self) -> int:
@@ -143,7 +143,7 @@ class VocoderTrainer(TrainingRun):
         return self.config.training.stage2_epochs, self.config.training.stage2_max_steps
 
     def check_resumed(self, saved: SavedState) -> None:
-        refuse(self.folder, vocoder_differences(saved.facts, self.facts()))
+        raise_if_other(self.folder, vocoder_differences(saved.facts, self.facts()))
 
     def wire(self, batch: dict, schedule: Schedule) -> Wiring:
         model, loss, signature = self.model, SpectralLoss(self.spec), _signature(batch)
@@ -172,11 +172,11 @@ class VocoderTrainer(TrainingRun):
         return [TensorBoardHook(self.folder / "tensorboard", self.config.training.log_interval)]
 
     def sample(self, wired: Wiring, batches, boards: Boards) -> Hook:
-        return CopyHook(self.model, self.pieces.val, self.config.training.sample_interval, boards)
+        return CopyHook(self.model, self.segments.val, self.config.training.sample_interval, boards)
 
     def ids_of(self, positions: np.ndarray) -> list[str]:
         """The utterances behind a batch's positions."""
-        return [str(self.pieces.train.ids[int(one)]) for one in np.asarray(positions)]
+        return [str(self.segments.train.ids[int(one)]) for one in np.asarray(positions)]
 
     def _optimizer(self, schedule: Schedule) -> keras.optimizers.Optimizer:
         rate = self.config.training.stage2_learning_rate or LEARNING_RATE[self.is_adversarial]
@@ -193,7 +193,7 @@ class VocoderTrainer(TrainingRun):
         return {
             "kind": self.kind,
             "settings": json.loads(json.dumps(self.model.to_settings())),
-            "pieces": [len(self.pieces.train), self.frames, self.pieces.batch_size],
+            "pieces": [len(self.segments.train), self.frames, self.segments.batch_size],
             "mels": voice_hash(self.voice) if self.voice else "recorded",
             "discriminators": self.config.training.discriminator_width
             if self.is_adversarial
@@ -203,7 +203,7 @@ class VocoderTrainer(TrainingRun):
         }
 
     def _predictor(self) -> Predictor:
-        """How the voice is asked for the mels of recordings, along their true alignments."""
+        """How the voice makes teacher-forced mels of recordings."""
         model = self.voice.model
 
         def predict(split: Split, positions: np.ndarray) -> list[np.ndarray]:
@@ -260,7 +260,7 @@ def vocoder_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> li
         lines = [difference(f"model.{version}", before[version], now[version])]
     if before["mels"] != now["mels"]:
         words = [_mels_in_words(facts["mels"]) for facts in (before, now)]
-        lines.append(difference("mels that it hears", *words))
+        lines.append(difference("mels that it is trained on", *words))
     # The version before did not write this.
     width = before.get("discriminators", now["discriminators"])
     if bool(width) != bool(now["discriminators"]):
@@ -321,7 +321,7 @@ def adversarial_variables(model, optimizer, discriminators, their_optimizer) -> 
 
 
 def predict_mels(model: keras.Model, batch: dict[str, tf.Tensor]) -> list[np.ndarray]:
-    """The mels that a model says along the true alignments of a batch, without padding."""
+    """The teacher-forced (GTA) mels of a batch, without padding."""
     inputs = own_references(complete(batch))
     inputs["prior_weight"] = tf.constant(0.0)
     mels = model(inputs)["mel"].numpy()
@@ -338,6 +338,6 @@ def voice_hash(voice: Voice) -> str:
 
 
 def _signature(batch: dict[str, tf.Tensor]) -> dict[str, tf.TensorSpec]:
-    """The shapes and types that all batches of pieces have; the last one may be smaller."""
+    """The shapes and types that all batches of segments have; the last one may be smaller."""
     shapes = {name: [None, *x.shape[1:]] if x.shape.rank else [] for name, x in batch.items()}
     return {name: tf.TensorSpec(shapes[name], batch[name].dtype) for name in batch}

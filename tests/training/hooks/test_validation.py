@@ -10,11 +10,11 @@ from myxtts.training.hooks.validation import (
     ValidationHook,
     mean_mel_loss,
     scores,
-    speaker_voices,
+    speaker_embeddings,
 )
 from myxtts.training.loop import Hook, OutOfMemory, StepRecord
 from myxtts.training.losses import XTTSLoss
-from myxtts.training.optimizer import averaged_values, build_optimizer
+from myxtts.training.optimizer import build_optimizer, ema_values
 from myxtts.training.steps import batch_signature, make_eval_step
 from tests.helpers.tiny_model import N_MELS, make_batch, tiny_config, tiny_model
 
@@ -35,7 +35,7 @@ def parts():
     optimizer = build_optimizer(config.training, 10)
     optimizer.build(model.trainable_variables)
     for average, variable in zip(
-        averaged_values(optimizer, model.trainable_variables),
+        ema_values(optimizer, model.trainable_variables),
         model.trainable_variables,
         strict=True,
     ):
@@ -129,7 +129,7 @@ def test_a_speakers_voice_is_the_mean_of_some_utterances():
         "mel_lengths": tf.ones([6], tf.int32),
         "speaker": tf.constant([0, 1, 0, 0, 1, 0]),
     }
-    voices = speaker_voices(FirstFrame(), [batch], 2)
+    voices = speaker_embeddings(FirstFrame(), [batch], 2)
     # Of the first speaker 1, 3, 4 and 6; of the second 2 and 5.
     np.testing.assert_allclose(voices, [[3.5], [3.5]], rtol=1e-6)
 

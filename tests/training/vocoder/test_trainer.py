@@ -315,7 +315,8 @@ def test_a_vocoder_trains_on_the_mels_of_a_voice(two_stages, corpus, tmp_path, c
     assert voice_hash(voice) in (store / "store.json").read_text()
     # On those of the recordings it is another training.
     with pytest.raises(
-        UserError, match="mels that it hears: those of the voice .*, those of the recordings now"
+        UserError,
+        match="it is trained on: those of the voice .*, those of the recordings now",
     ):
         make_trainer(corpus, folder).train()
 
