@@ -32,7 +32,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(CHECK_PYTHON)' 2>/dev/null && $(BIN)/python -m pip --version >/dev/null 2>&1 \
 		|| $(PYTHON) -m venv --clear $(VENV)
 	@echo 'installing into $(VENV), which takes some minutes the first time'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(DEVICE),demo,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(DEVICE),demo,dev,docs]'
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
