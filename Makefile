@@ -12,13 +12,16 @@ CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exi
 	"MyXTTS needs Python 3.11, 3.12 or 3.13, and %s is %d.%d: name another one, as in " \
 	"make venv PYTHON=python3.12" % (sys.executable, *sys.version_info[:2]))
 
-.PHONY: help venv test lint demo demo-full bench drill clean
+.PHONY: help venv test lint reference docs wheel demo demo-full bench drill clean
 
 help:
 	@echo "make demo       install, make the built-in corpus, train on it, speak unseen sentences, and report"
 	@echo "make demo-full  that, HiFi-GAN too, and clones of voices never heard, of a model of 144 (about an hour)"
 	@echo "make test       ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make lint       ruff alone"
+	@echo "make docs       the pages in docs/, into build/docs; a dead link fails"
+	@echo "make reference  write docs/reference/ from the tables of flags and settings"
+	@echo "make wheel      the package, into dist/"
 	@echo "make bench      what benchmarks/ measures; make bench BENCHMARKS=features for one of them"
 	@echo "make drill      kills, flips, full disks and hostile input, by the thousand (about an hour)"
 	@echo "make venv       install into $(VENV) (for: $(DEVICE))"
@@ -42,6 +45,17 @@ test: lint
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+reference: $(INSTALLED)
+	$(BIN)/python tools/reference.py
+
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --quiet
+
+# Setuptools would pack what an earlier build left.
+wheel: $(INSTALLED)
+	rm -rf build/lib build/bdist.*
+	$(BIN)/python -m build --wheel --no-isolation
 
 demo: $(INSTALLED)
 	$(BIN)/myxtts demo
