@@ -2,11 +2,51 @@
 
 import logging
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
 # Some virtual machines show matrix instructions that they cannot do: bfloat16 would end the tests.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
+# The tests of `make test-fast`. They need no TensorFlow and little time; every other one is `slow`.
+FAST = (
+    *("audio/test_bounds.py", "audio/test_cleanup.py", "audio/test_griffin_lim.py"),
+    *("audio/test_io.py", "audio/test_speaker_features.py", "cli/commands/test_config.py"),
+    *("config", "data/batches/test_plan.py", "data/corpus", "data/store", "evaluation/metrics"),
+    *("inference/test_sentences.py", "monitoring", "test_layers.py", "test_project_files.py"),
+    *("test_reference.py", "text", "weights"),
+)
+SLOW_FIXTURES = {"browser"}
+_TESTS = Path(__file__).parent
+_FAST_PATHS = [_TESTS / name for name in FAST]
+
+
+def pytest_configure(config):
+    if _is_fast_run(config):
+        sys.modules.setdefault("tensorflow", None)  # an import of it is an error from here on
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not even import slow modules in a fast run: TensorFlow takes longer than all its tests."""
+    is_slow = collection_path.suffix == ".py" and not _is_fast(collection_path)
+    return True if is_slow and _is_fast_run(config) else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects by marker
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if not _is_fast(item.path) or SLOW_FIXTURES & set(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+
+
+def _is_fast_run(config) -> bool:
+    return config.option.markexpr == "not slow"
+
+
+def _is_fast(path: Path) -> bool:
+    return any(path.is_relative_to(fast) for fast in _FAST_PATHS)
 
 
 @pytest.fixture(autouse=True)

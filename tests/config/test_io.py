@@ -513,6 +513,7 @@ def test_explain_lists_every_setting_aligned_with_its_origin(write):
     assert len(starts) == 1
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_a_sealed_file_is_refused_or_changes_nothing(tmp_path):
     path = tmp_path / "sealed.yaml"
     config = XTTSConfig(batch_size=9, num_workers=3)

@@ -214,6 +214,7 @@ def test_points_that_are_means_are_told(tmp_path):
     assert told["two"]["losses"]["notes"] == ["Each point of a is the mean of 2 values."]
 
 
+@pytest.mark.slow
 def test_a_million_steps_make_a_small_page(tmp_path):
     path = write_page(tmp_path / "page.html", make_facts(1_000_000))
     assert path.stat().st_size < 500_000

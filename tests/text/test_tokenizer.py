@@ -247,6 +247,7 @@ def test_time_grows_with_the_length_and_no_faster(unit):
     assert seconds(100_000) < 35 * short
 
 
+@pytest.mark.slow
 def test_a_million_characters_are_one_long_line():
     line = "The quick brown fox paid $5.50 to Dr. Smith, on May 3, 1999. " * 16_400
     assert len(line) > 1_000_000
@@ -270,6 +271,7 @@ def test_any_text_gives_ids_in_range(text, language):
         assert ALL.unknown(text, language) == {}
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(text=st.text(max_size=40), language=st.sampled_from(list(LANGUAGES)))
 def test_any_text_has_phonemes_in_range(text, language):

@@ -478,6 +478,7 @@ def test_order_and_split_survive_leaving_some_out(tmp_path):
     assert left.rejections[-1].seconds == 2.0
 
 
+@pytest.mark.slow
 def test_thirteen_thousand_lines_take_well_under_a_second_of_work(tmp_path):
     make_numbered(tmp_path, 1)
     lines = "".join(f"u{n}|A clause of some length, as clauses are.\n" for n in range(13_100))

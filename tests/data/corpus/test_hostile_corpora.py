@@ -95,6 +95,7 @@ def test_traps_among_recordings_are_named_by_check_and_prepare_alike(corpus):
     assert prepare(tiny.utterances, tiny.location, workers=1).made <= len(TRAPS)
 
 
+@pytest.mark.slow
 def test_runtime_mode_names_a_trap_once_and_trains_on_the_rest(corpus, caplog):
     from myxtts.config.config import XTTSConfig
     from myxtts.data.batches.training_data import TrainingData

@@ -23,6 +23,8 @@ from tests.data.conftest import TRAINED, configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches, rows_by_index
 from tests.helpers.tiny_cache import contents
 
+pytestmark = pytest.mark.slow
+
 MODES = ("precompute", "auto", "runtime")
 
 
