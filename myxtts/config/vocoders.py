@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class VocoderRow:
     """A vocoder's title, its class as "module:name", and its public weights, the default first.
 
-    The class is imported when it is used: this table costs no TensorFlow. Settings of a kind are
-    fields of `ModelConfig` that begin with its name; `<kind>_version` names a published size.
+    The class is imported when it is used: this table costs no TensorFlow. A kind's own settings are
+    fields `<kind>_...` of `ModelConfig` with affects="vocoder"; `<kind>_version` names a
+    published size.
     """
 
     title: str
