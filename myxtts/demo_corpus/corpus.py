@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -22,10 +22,10 @@ from myxtts.demo_corpus.sentences import corpus_sentences, held_out_sentences
 from myxtts.demo_corpus.voices import DEFAULT_PITCH, ESPEAK_LANGUAGE, UNSEEN, VOICES, DemoVoice
 from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.progress import Progress
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]
 
 STAMP = "demo.json"
 CHUNK = 100  # sentences per espeak process; another number gives other samples

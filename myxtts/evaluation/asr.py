@@ -19,10 +19,10 @@ import soxr
 from myxtts.audio.io import SILENCE_PEAK
 from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.progress import Progress
 from myxtts.text.cleaners import normalise
 
 Recording = tuple[np.ndarray, int]  # samples and their rate
-Progress = Callable[[int, int], None]
 WHISPER_FOLDER = "MYXTTS_WHISPER_DIR"  # the variable of the environment that names it
 BEAM_SIZE = 5  # of Whisper, as its authors decode for the error rates that they published
 # What faster-whisper would otherwise look for on the network, or fail without.

@@ -16,8 +16,8 @@ from myxtts.evaluation.metrics.quality import WINDOW_SECONDS
 from myxtts.evaluation.metrics.robustness import compare_lengths, is_complete, lost, stuck
 from myxtts.evaluation.report.report import Score
 from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.progress import Progress
 
-Progress = Callable[[int, int], None]
 # (log-mel [frames, mels], spec, seed) -> samples [frames * hop_length]
 Vocode = Callable[[np.ndarray, AudioSpec, int], np.ndarray]
 

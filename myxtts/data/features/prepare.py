@@ -6,7 +6,7 @@ import os
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +30,7 @@ from myxtts.data.store.store import (
 )
 from myxtts.data.store.workers import Workers
 from myxtts.files import open_regular
+from myxtts.monitoring.progress import Progress
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -40,8 +41,6 @@ NO_TOKENS = "nothing to say"
 SPARE_BYTES = 64 * 2**20
 LARGEST_SHARD = 2048
 _CONTENT_BLOCK = 1 << 22
-
-Progress = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
