@@ -56,7 +56,7 @@ class DataConfig(Section):
     min_seconds: float = option(0.1, "shorter recordings are dropped and counted", low=0.0)
     voice_augmentation: int = option(
         0,
-        "voices made of each speaker by playing it slower or faster: pitch and formants move",
+        "speakers made of each one by speed perturbation, which moves pitch and formants",
         low=0,
         high=8,
     )
@@ -96,7 +96,7 @@ class DataConfig(Section):
     )
     loudness_lufs: float | None = option(
         None,
-        "bring every recording to this loudness, LUFS (null: leave it)",
+        "bring every recording to this loudness, LUFS (null: leave it as it is)",
         low=-70.0,
         high=0.0,
         affects="preprocessing",
@@ -124,7 +124,7 @@ class DataConfig(Section):
         choices=("auto", "precompute", "runtime"),
     )
     cache_dir: str = option(
-        "", "where features are stored, if not beside the corpus", affects="path"
+        "", "where features are stored, if not next to the corpus", affects="path"
     )
     cache_budget_gb: float = option(0.0, "disk that features may take, GB (0: no limit)", low=0.0)
     cache_dtype: str = option(
@@ -222,12 +222,14 @@ class ModelConfig(Section):
     )
     text_encoder_dim: int = option(256, "width of the text encoder", low=8, high=_WIDEST)
     text_encoder_conv_layers: int = option(
-        3, "convolutions before its attention", low=0, high=_DEEPEST
+        3, "convolutions of the text encoder, before the attention", low=0, high=_DEEPEST
     )
     text_encoder_layers: int = option(
         4, "self-attention layers of the text encoder", low=0, high=_DEEPEST
     )
-    text_encoder_heads: int = option(4, "heads of each of them", low=1, high=256)
+    text_encoder_heads: int = option(
+        4, "heads of each self-attention layer of the text encoder", low=1, high=256
+    )
     decoder_strategy: str = option(
         "parallel",
         "parallel: all frames at once; autoregressive: some frames at a time",
@@ -239,48 +241,54 @@ class ModelConfig(Section):
     decoder_reduction: int = option(2, "frames that the decoder makes at a time", low=1, high=16)
     audio_encoder_dim: int = option(192, "width of the reference encoder", low=8, high=_WIDEST)
     audio_encoder_layers: int = option(4, "convolutions of the reference encoder", low=1, high=16)
-    speaker_embedding_dim: int = option(192, "numbers that describe a voice", low=2, high=_WIDEST)
+    speaker_embedding_dim: int = option(192, "width of the speaker embedding", low=2, high=_WIDEST)
     use_pretrained_speaker_encoder: bool | None = option(
         None,
-        "describe voices by a published speaker encoder (null: where its path is given)",
+        "take speaker embeddings from a published encoder (null: if speaker_encoder_path is set)",
         affects="origin",
     )
     speaker_encoder_type: str = option(
         "ecapa_tdnn",
-        "which one its weights are of",
+        "published speaker encoder",
         choices=("ecapa_tdnn", "resemblyzer", "coqui"),
         affects="origin",
     )
     speaker_encoder_path: str = option(
-        "", "its weights (empty: where `myxtts weights get` puts them)", affects="path"
+        "",
+        "weights of the speaker encoder (empty: where `myxtts weights get` puts them)",
+        affects="path",
     )
     freeze_speaker_encoder: bool = option(
-        True, "leave its weights as they were published, and describe each recording only once"
+        True, "keep the published speaker encoder as it is, and embed each recording only once"
     )
-    use_gst: bool = option(True, "describe the voice by global style tokens as well")
+    use_gst: bool = option(
+        True, "use global style tokens (GST) in addition to the speaker embedding"
+    )
     gst_num_style_tokens: int = option(10, "style tokens", low=1, high=4096)
-    gst_style_token_dim: int = option(256, "numbers in a style token", low=1, high=_WIDEST)
-    gst_style_embedding_dim: int = option(256, "numbers that describe a style", low=1, high=_WIDEST)
+    gst_style_token_dim: int = option(256, "width of a style token", low=1, high=_WIDEST)
+    gst_style_embedding_dim: int = option(256, "width of the style embedding", low=1, high=_WIDEST)
     gst_num_heads: int = option(4, "heads of the attention over the style tokens", low=1, high=256)
     dropout: float = option(0.1, "share of activations dropped in training", low=0.0, high=0.9)
 
     # The vocoder
     vocoder_type: str = option(
         "hifigan",
-        "what the second stage trains",
+        "vocoder of the second stage",
         choices=VOCODERS,
         affects="vocoder",
     )
     hifigan_version: str = option(
-        "v1", "its published size", choices=("v1", "v2", "v3"), affects="vocoder"
+        "v1", "published size of HiFi-GAN", choices=("v1", "v2", "v3"), affects="vocoder"
     )
     istft_dim: int = option(
         128, "width of the istft vocoder", low=8, high=_WIDEST, affects="vocoder"
     )
-    istft_blocks: int = option(2, "its residual blocks", low=1, high=_DEEPEST, affects="vocoder")
+    istft_blocks: int = option(
+        2, "residual blocks of the istft vocoder", low=1, high=_DEEPEST, affects="vocoder"
+    )
     istft_projections: int = option(
         4,
-        "how often it corrects its spectrum towards the mel (0: fastest)",
+        "how often the istft vocoder corrects its spectrum towards the mel (0: fastest)",
         low=0,
         high=100,
         affects="vocoder",
@@ -335,20 +343,20 @@ class TrainingConfig(Section):
     )
     warmup_steps: int = option(1000, "steps over which the learning rate rises", low=0)
     beta1: float = option(0.9, "decay of the mean of the gradients", low=0.0, high=0.9999)
-    beta2: float = option(0.98, "decay of the mean of their squares", low=0.0, high=0.99999)
+    beta2: float = option(0.98, "decay of the mean of the squared gradients", low=0.0, high=0.99999)
     weight_decay: float = option(0.0, "decoupled weight decay (0: none)", low=0.0, high=1.0)
     gradient_clip_norm: float = option(1.0, "largest norm of all gradients (0: any)", low=0.0)
     gradient_accumulation_steps: int = option(
         1, "batches per update of the weights", low=1, high=65_536
     )
-    ema_decay: float = option(
-        0.999, "decay of the averaged weights (0: none)", low=0.0, high=0.99999
-    )
+    ema_decay: float = option(0.999, "decay of the EMA weights (0: none)", low=0.0, high=0.99999)
 
     # The losses
     mel_loss_weight: float = option(1.0, "weight of the mel loss", low=0.0)
     stop_loss_weight: float = option(0.2, "weight of the stop loss", low=0.0)
-    stop_token_positive_weight: float = option(5.0, "weight of the stop frames in it", low=0.0)
+    stop_token_positive_weight: float = option(
+        5.0, "weight of the stop frames in the stop loss", low=0.0
+    )
     alignment_loss_weight: float = option(0.5, "weight of the alignment loss", low=0.0)
     alignment_prior_steps: int = option(
         200, "steps over which the diagonal prior of the alignment fades", low=0
@@ -357,19 +365,27 @@ class TrainingConfig(Section):
     pitch_loss_weight: float = option(0.1, "weight of the pitch loss", low=0.0)
     energy_loss_weight: float = option(0.1, "weight of the energy loss", low=0.0)
     voice_similarity_loss_weight: float = option(
-        0.1, "weight of the distance between the voice asked for and the one heard", low=0.0
+        0.1,
+        "weight of the distance between the reference and the output speaker embedding",
+        low=0.0,
     )
     speaker_classification_loss_weight: float = option(
-        0.1, "weight of telling the corpus's speakers apart", low=0.0
+        0.1, "weight of classifying the speakers of the corpus", low=0.0
     )
     contrastive_loss_weight: float = option(
-        0.1, "weight of having voices of a speaker nearer than those of others", low=0.0
+        0.1, "weight of having embeddings of a speaker nearer than those of others", low=0.0
     )
     contrastive_loss_temperature: float = option(
-        0.1, "smaller is stricter with the nearest strangers", low=0.01, high=10.0
+        0.1,
+        "temperature of the contrastive loss: smaller is stricter with the nearest other speakers",
+        low=0.01,
+        high=10.0,
     )
     contrastive_loss_margin: float = option(
-        0.2, "how much nearer one's own must be, as a cosine", low=0.0, high=2.0
+        0.2,
+        "how much nearer embeddings of the same speaker must be, as a cosine",
+        low=0.0,
+        high=2.0,
     )
     adaptive_loss_weights: bool = option(
         False, "scale each weight, by a quarter to four, so that no term drowns the others"
@@ -383,21 +399,23 @@ class TrainingConfig(Section):
         False, "choose reader, workers, prefetch depth and batch size by short measurements"
     )
     save_interval: int = option(1000, "steps between two checkpoints", low=1)
-    keep_checkpoints: int = option(3, "checkpoints that are kept beside the best", low=1)
+    keep_checkpoints: int = option(3, "checkpoints that are kept besides the best", low=1)
     log_interval: int = option(20, "steps between two entries of the log", low=1)
     validation_interval: int = option(1000, "steps between two validations", low=1)
     sample_interval: int = option(5000, "steps between two spoken samples (0: none)", low=0)
-    enable_evaluation: bool = option(False, "have what the voice says judged while it trains")
+    enable_evaluation: bool = option(False, "evaluate the speech of the voice during training")
     evaluation_interval: int = option(25, "epochs between two evaluations", low=1)
-    evaluation_sentences: int = option(8, "held-out sentences that each says and judges", low=1)
+    evaluation_sentences: int = option(8, "held-out sentences of each evaluation", low=1)
     evaluation_metric: str = option(
-        "cer", "which score keeps the best voice", choices=("wer", "cer", "mos", "mcd", "loss")
+        "cer",
+        "score that decides which voice is the best",
+        choices=("wer", "cer", "mos", "mcd", "loss"),
     )
     tensorboard_log_dir: str = option(
         "", "TensorBoard's folder, if not in the checkpoint folder", affects="path"
     )
     use_wandb: bool = option(False, "log to Weights & Biases as well")
-    wandb_project: str = option("myxtts", "its project")
+    wandb_project: str = option("myxtts", "project of Weights & Biases")
 
     # The second stage
     two_stage_training: bool = option(False, "train a vocoder after the voice")
@@ -409,11 +427,16 @@ class TrainingConfig(Section):
         high=1.0,
     )
     stage2_epochs: int = option(1000, "passes of the vocoder over the corpus", low=1)
-    stage2_max_steps: int = option(0, "end it after so many steps (0: after the epochs)", low=0)
+    stage2_max_steps: int = option(0, "steps of the vocoder (0: as many as the epochs take)", low=0)
     stage2_learning_rate: float = option(
-        0.0, "its learning rate (0: 2e-4 against discriminators, else 2e-3)", low=0.0, high=1.0
+        0.0,
+        "learning rate of the vocoder (0: 2e-4 against discriminators, else 2e-3)",
+        low=0.0,
+        high=1.0,
     )
-    stage2_batch_size: int = option(16, "pieces of recordings per batch", low=1, high=65_536)
+    stage2_batch_size: int = option(
+        16, "segments of recordings per batch of the vocoder", low=1, high=65_536
+    )
     stage2_max_audio_seconds: float = option(
         0.0,
         "length of a segment (0: 32 frames against discriminators, else 48)",
@@ -421,13 +444,14 @@ class TrainingConfig(Section):
         high=60.0,
     )
     stage2_from: str = option(
-        "", "what it goes on from: public weights by name, a checkpoint, or a vocoder's folder"
+        "",
+        "what the vocoder starts from: public weights by name, a checkpoint, or a vocoder's folder",
     )
     stage2_on_predicted_mels: bool = option(
-        False, "train it on the mels that the voice predicts along the true alignments"
+        False, "train the vocoder on teacher-forced (GTA) mels of the voice"
     )
     vocoder_adversarial: bool | None = option(
-        None, "train it against discriminators (null: as suits its kind)"
+        None, "train the vocoder against discriminators (null: as suits its kind)"
     )
     discriminator_width: int = option(
         1, "divide the discriminators' channels by so much: 1 is as published", low=1, high=32
@@ -438,7 +462,7 @@ class TrainingConfig(Section):
     enable_xla_compilation: bool | None = option(
         None, "compile graphs with XLA (null: where there is a GPU)"
     )
-    enable_eager_debug: bool = option(False, "run everything eagerly, to step through it")
+    enable_eager_debug: bool = option(False, "run everything eagerly, to debug step by step")
 
     @property
     def last_learning_rate(self) -> float:

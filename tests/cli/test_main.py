@@ -1,5 +1,6 @@
 import argparse
 import logging
+import re
 import sys
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from myxtts import __version__
 from myxtts.cli import terminal
 from myxtts.cli.main import build_parser
+from myxtts.config.config import SETTINGS
 from myxtts.errors import UserError
 from tests.cli.conftest import ROOT
 
@@ -170,3 +172,22 @@ def test_a_message_with_an_endless_name_stays_short(capsys):
     assert len(shown) < 3100
     assert shown.startswith("error: unknown language 'xxx")
     assert shown.endswith("Known languages: en, fa\n")
+
+
+def helps(parser: argparse.ArgumentParser, words=()):
+    """Every help text, with what is typed to get at what it is about."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from (((*words, one.dest), one.help) for one in action._choices_actions)
+            for name, sub in action.choices.items():
+                yield from helps(sub, (*words, name))
+        else:
+            yield (*words, *(action.option_strings or [action.dest])), action.help
+
+
+def test_every_help_text_is_understood_alone():
+    found = {text: " ".join(words) for words, text in helps(build_parser())}
+    found |= {spec.metadata["help"]: path for path, spec in SETTINGS.items()}
+    assert None not in found and "" not in found
+    vague = re.compile(r"(its?|which|which one|they|their|them)\b", re.IGNORECASE)
+    assert {name: text for text, name in found.items() if vague.match(text)} == {}

@@ -12,7 +12,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     verb = verbs.add_parser("cache", help="inspect, verify, fix or tidy the cache of a corpus")
     actions = verb.add_subparsers(metavar="ACTION", required=True)
     for run, about in (
-        (info, "tell what is stored, what is missing, and what it takes"),
+        (info, "print what is stored, what is missing, and the space it takes"),
         (verify, "read every byte and name whatever is not as it was written"),
         (fix, "make again just what is damaged or missing"),
         (gc, "delete what was stored with other settings or for utterances that are gone"),

@@ -35,7 +35,7 @@ def _add_demo(actions: argparse._SubParsersAction) -> None:
         "--language", choices=tuple(GRAMMARS), help="language of the built-in corpus"
     )
     chosen.add_argument("--speakers", type=int, metavar="N", help="how many voices")
-    chosen.add_argument("--clauses", type=int, metavar="N", help="how many sentences of each")
+    chosen.add_argument("--clauses", type=int, metavar="N", help="sentences of each speaker")
     small = f"make {SMALL_DEMO}/ instead: a tiny training and a tiny validation corpus"
     parser.add_argument("--small", action="store_true", help=small)
 

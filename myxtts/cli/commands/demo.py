@@ -42,10 +42,10 @@ def add(verbs: argparse._SubParsersAction) -> None:
     add_place_and_counts(
         parser,
         "runs/demo",
-        ("--steps", STEPS, "how many steps it trains"),
-        ("--vocoder-steps", VOCODER_STEPS, "how many steps its vocoder trains"),
+        ("--steps", STEPS, "training steps of the voice"),
+        ("--vocoder-steps", VOCODER_STEPS, "training steps of the vocoder"),
         ("--speakers", SPEAKERS, f"how many voices the corpus has, at least {LEAST['speakers']}"),
-        ("--clauses", CLAUSES, "how many sentences of each voice it has"),
+        ("--clauses", CLAUSES, "sentences of each speaker in the corpus"),
         ("--sentences", SENTENCES, "how many unseen sentences are spoken and judged"),
     )
     parser.add_argument("--language", choices=tuple(GRAMMARS), default="en", help="what is spoken")

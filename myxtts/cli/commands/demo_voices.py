@@ -44,10 +44,10 @@ def add(verbs: argparse._SubParsersAction) -> None:
     add_place_and_counts(
         parser,
         "runs/demo-voices",
-        ("--steps", STEPS, "how many steps each model trains"),
-        ("--vocoder-steps", VOCODER_STEPS, "how many steps the vocoder of both trains"),
+        ("--steps", STEPS, "training steps of each model"),
+        ("--vocoder-steps", VOCODER_STEPS, "training steps of the vocoder"),
         ("--speakers", SPEAKERS, f"how many voices the corpus has, at least {SEEN}"),
-        ("--clauses", CLAUSES, "how many sentences of each voice it has"),
+        ("--clauses", CLAUSES, "sentences of each speaker in the corpus"),
         ("--sentences", SENTENCES, "how many unseen sentences are said in each voice"),
     )
     where = "where public weights are, or are fetched to (default: MYXTTS_WEIGHTS_DIR, "

@@ -71,7 +71,7 @@ def _add_voice(group: argparse._ArgumentGroup) -> None:
     about = "the voice: its folder, or that of the run that made it"
     names = ("--voice", "--checkpoint", "--checkpoint-dir")
     group.add_argument(*names, metavar="DIR", dest="voice", help=about)
-    about = "the corpus that it was trained on; its held-out part is what is said"
+    about = "the corpus of the voice, whose held-out sentences are spoken"
     group.add_argument("--corpus", "--data", "--data-path", metavar="DIR", help=about)
     about = "how many of the held-out sentences (default: %(default)s)"
     group.add_argument("--sentences", metavar="N", type=int, default=SENTENCES, help=about)
@@ -79,14 +79,14 @@ def _add_voice(group: argparse._ArgumentGroup) -> None:
     about = "say everything in the voice of this recording; may be given several times"
     names = ("--reference", "--reference-audio")
     who.add_argument(*names, metavar="WAV", action="append", dest="reference", help=about)
-    about = "only what this speaker has recorded (default: each in its own speaker's voice)"
+    about = "only the sentences of this speaker (default: of all, each in its speaker's voice)"
     who.add_argument("--speaker", metavar="NAME", help=about)
     add_flags(group, CORPUS_FIELDS)
 
 
 def _add_wavs(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--wavs", metavar="DIR", type=Path, help="recordings to be judged")
-    about = "what they should say: id|text, or any metadata that a corpus may have"
+    about = "what the recordings should say: id|text, or any metadata that a corpus may have"
     group.add_argument("--texts", metavar="FILE", type=Path, help=about)
     about = "recordings of the same ids, which say the same; or others of the same speaker"
     group.add_argument("--references", metavar="DIR", type=Path, help=about)

@@ -22,7 +22,7 @@ from myxtts.text.languages import greeting
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
-    about = "train a voice on a corpus, going on from its last checkpoint if there is one"
+    about = "train a voice on a corpus, resuming from its last checkpoint if there is one"
     parser = add_command(verbs, "train", about, run)
     add_arguments(parser)
 

@@ -16,7 +16,7 @@ FOLDER, VOICES, STYLES = "plots", "voices.png", "styles.png"
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
-    about = "tell who speaks in a voice, and draw how alike they are and which styles they have"
+    about = "list the speakers of a voice, and plot their similarity and their styles"
     parser = add_command(verbs, "voices", about, run)
     about = "the voice: its folder, or that of the run that made it"
     parser.add_argument("voice", metavar="VOICE", help=about)

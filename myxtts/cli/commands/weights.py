@@ -19,11 +19,13 @@ def add(verbs: argparse._SubParsersAction) -> None:
     actions = verb.add_subparsers(metavar="ACTION", required=True)
     about = "fetch published weights by name, verified"
     parser = add_command(actions, "get", about, get)
-    parser.add_argument("name", metavar="NAME", help="which: see `myxtts weights list`")
+    parser.add_argument(
+        "name", metavar="NAME", help="name of public weights, as `myxtts weights list` prints it"
+    )
     _add_folder(parser)
-    about = "tell which weights can be fetched, their licences, and whether they are here"
+    about = "list the weights that can be fetched, with their licences, and whether they are here"
     _add_folder(add_command(actions, "list", about, list_public))
-    about = "tell which tensors a checkpoint of torch or safetensors holds; none of its code is run"
+    about = "list the tensors of a checkpoint of torch or safetensors; none of its code is run"
     parser = add_command(actions, "show", about, show)
     parser.add_argument("file", metavar="FILE", help="a checkpoint")
 
@@ -65,7 +67,7 @@ def show(args: argparse.Namespace) -> None:
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
-    about = "where they are kept (default: MYXTTS_WEIGHTS_DIR, or ./checkpoints)"
+    about = "where public weights are kept (default: MYXTTS_WEIGHTS_DIR, or ./checkpoints)"
     parser.add_argument("--folder", metavar="DIR", help=about)
 
 
