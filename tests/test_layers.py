@@ -23,6 +23,17 @@ LAYERS = (
     ("cli",),
 )
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
+# The floors of `data`, in the same way; the faces of the contract stand on top.
+DATA_FLOORS = (
+    ("rejections",),
+    ("corpus",),
+    ("store",),
+    ("features",),
+    ("batches",),
+    ("segments",),
+    ("ljspeech", "pipeline"),
+)
+DATA_FLOOR = {part: number for number, parts in enumerate(DATA_FLOORS) for part in parts}
 # Faces import anything, and nothing imports them.
 FACES = ("utils",)
 WITHOUT_TENSORFLOW = (
@@ -51,6 +62,16 @@ def imported_parts(source: str) -> set[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         found |= {name.split(".")[1] for name in names if name.startswith("myxtts.")}
     return found - {"__version__"}
+
+
+def imported_floors(source: str) -> set[str]:
+    """Which parts of `data` some source imports."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("myxtts.data."):
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name.split(".")[2] for name in names}
+    return found
 
 
 def may_import(importer: str, imported: str) -> bool:
@@ -85,6 +106,19 @@ def test_a_module_imports_only_what_lies_lower(module):
     assert part == "" or part in LAYER or part in FACES, f"give {part} a layer"
     found = imported_parts(module.read_text(encoding="utf-8"))
     wrong = {name for name in found if part == "" or not may_import(part, name)}
+    assert not wrong, f"{module.relative_to(PACKAGE)} imports {', '.join(sorted(wrong))}"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [module for module in MODULES if module.is_relative_to(PACKAGE / "data")],
+    ids=lambda path: str(path.relative_to(PACKAGE / "data")),
+)
+def test_inside_data_too(module):
+    part = module.relative_to(PACKAGE / "data").parts[0].removesuffix(".py")
+    floor = -1 if part == "__init__" else DATA_FLOOR[part]
+    found = imported_floors(module.read_text(encoding="utf-8")) - {part}
+    wrong = {name for name in found if DATA_FLOOR[name] >= floor}
     assert not wrong, f"{module.relative_to(PACKAGE)} imports {', '.join(sorted(wrong))}"
 
 
