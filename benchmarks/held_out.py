@@ -49,7 +49,7 @@ def hold(run: Path, count: int):
     from myxtts.audio.io import read_audio
     from myxtts.checkpoints import load_voice
     from myxtts.config.io import load_config
-    from myxtts.data.batches.training_data import read_corpora
+    from myxtts.data.features.corpora import read_corpora
     from myxtts.evaluation.metrics.robustness import compare_lengths
     from myxtts.evaluation.trial import Trial
     from myxtts.inference.synthesizer import Synthesizer

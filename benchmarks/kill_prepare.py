@@ -26,6 +26,7 @@ import psutil
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus.corpus import read_corpus
 from myxtts.data.features import prepare as preparing
+from myxtts.data.features.location import locate_cache
 from myxtts.data.features.repair import verify_cache
 from myxtts.text.tokenizer import Tokenizer
 
@@ -103,7 +104,7 @@ def _make_corpus(path: Path, utterances: int) -> Path:
 def _locate(corpus: Path, cache: str | Path):
     config = DataConfig(dataset_path=str(corpus), cache_dir=str(cache))
     utterances = read_corpus(corpus, val_fraction=0.0).utterances
-    return utterances, preparing.locate_cache(corpus, config, Tokenizer.build())
+    return utterances, locate_cache(corpus, config, Tokenizer.build())
 
 
 def _finish(corpus: Path, cache: Path, workers: int, arguments: argparse.Namespace) -> float:

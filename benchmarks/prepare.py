@@ -24,8 +24,9 @@ from myxtts.audio.io import read_audio
 from myxtts.bench import timing
 from myxtts.bench.timing import Target
 from myxtts.config.config import DataConfig
-from myxtts.data.corpus.corpus import Utterance
-from myxtts.data.features.prepare import locate_cache, prepare
+from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.features.location import locate_cache
+from myxtts.data.features.prepare import prepare
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.tokenizer import Tokenizer
 

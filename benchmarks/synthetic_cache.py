@@ -7,7 +7,8 @@ import numpy as np
 
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.features.features import FeatureSettings
-from myxtts.data.features.prepare import TOKEN_COLUMNS, shard_size
+from myxtts.data.features.location import TOKEN_COLUMNS
+from myxtts.data.features.prepare import shard_size
 from myxtts.data.store.shard_writer import Row, hash64
 from myxtts.data.store.store import Store
 

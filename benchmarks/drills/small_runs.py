@@ -129,8 +129,9 @@ def stored(corpus: Path, skip_unreadable: bool = False) -> dict[str, dict[str, b
     Shards depend on which command made them; what they hold does not. Nothing is checked here:
     these are the numbers that a reader without checks would get.
     """
-    from myxtts.data.store.packed_cache import StoreView
-    from myxtts.data.store.store import CacheError, read_store
+    from myxtts.data.store.errors import CacheError
+    from myxtts.data.store.store import read_store
+    from myxtts.data.store.view import StoreView
 
     found: dict[str, dict[str, bytes]] = {}
     for folder in sorted((corpus / "cached_features").glob("*-*")):

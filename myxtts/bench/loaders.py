@@ -15,8 +15,11 @@ from myxtts.data.batches.modes import ModeOpener
 from myxtts.data.batches.plan import BatchPlan
 from myxtts.data.batches.profiler import SilentProfiler
 from myxtts.data.batches.split import Split, open_stores
-from myxtts.data.batches.training_data import batch_options, read_corpora
-from myxtts.data.features.prepare import Progress, keys_of, locate_cache, prepare
+from myxtts.data.batches.training_data import batch_options
+from myxtts.data.features.corpora import read_corpora
+from myxtts.data.features.keys import keys_of
+from myxtts.data.features.location import locate_cache
+from myxtts.data.features.prepare import Progress, prepare
 from myxtts.errors import UserError
 from myxtts.monitoring.verdict import GOOD_MS, MODERATE_MS, loading_grade
 from myxtts.text.tokenizer import Tokenizer
@@ -212,11 +215,11 @@ def _cached(name: str, split: Split, plan: BatchPlan, data: DataConfig) -> _Load
 
 
 def _runtime(split: Split, plan: BatchPlan, data: DataConfig) -> _Loader:
-    from myxtts.data.batches import graph_reader
+    from myxtts.data.batches import graph_reader, runtime_reader
 
     short = timing.head(plan, max(3, len(plan) // 10))
     settings, options = split.location.settings, graph_reader.reader_options(data)
-    make = partial(graph_reader.runtime_batches, split.cache, short, settings, options)
+    make = partial(runtime_reader.runtime_batches, split.cache, short, settings, options)
     return _Loader("runtime", make, len(timing.planned(short)))
 
 

@@ -64,7 +64,7 @@ def _measure(args: argparse.Namespace) -> None:
     from myxtts.bench.performance import describe, measure
     from myxtts.cli.commands.bench import make_built_in
     from myxtts.cli.commands.prepare import prepare_part
-    from myxtts.cli.corpora import read_parts
+    from myxtts.data.features.corpora import read_parts
 
     if args.num_batches < 2:
         raise UserError(f"--num-batches must be at least 2, got {args.num_batches}")

@@ -6,9 +6,11 @@ from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batches.modes import ModeOpener
 from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.split import split_dataset
-from myxtts.data.batches.training_data import batch_options, build_tokenizer, read_corpora
-from myxtts.data.corpus.corpus import Utterance
-from myxtts.data.features.prepare import PrepareReport, Progress, locate_cache, prepare
+from myxtts.data.batches.training_data import batch_options
+from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.features.corpora import build_tokenizer, read_corpora
+from myxtts.data.features.location import locate_cache
+from myxtts.data.features.prepare import PrepareReport, Progress, prepare
 from myxtts.data.features.repair import RepairReport, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.errors import UserError

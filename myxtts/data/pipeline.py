@@ -6,9 +6,8 @@ from myxtts.data.batches.graph_reader import (
     cached_batches,
     cached_dataset,
     reader_options,
-    runtime_batches,
-    runtime_dataset,
 )
+from myxtts.data.batches.runtime_reader import runtime_batches, runtime_dataset
 from myxtts.data.segments.reader import PieceBatches, piece_batches
 from myxtts.data.segments.vocoder_data import VocoderData
 

@@ -10,7 +10,8 @@ import pytest
 
 from myxtts.config.config import XTTSConfig
 from myxtts.data.store.packed_cache import PackedCache, open_cache
-from myxtts.data.store.store import Column, Row, Store
+from myxtts.data.store.shard_writer import Column, Row
+from myxtts.data.store.store import Store
 from tests.helpers.make_corpus import make_corpus
 
 UTTERANCES = 30

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batches.modes import PreparationError
-from myxtts.data.corpus.corpus import CorpusError
+from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.ljspeech import LJSpeechDataset
 from myxtts.errors import UserError
 from tests.data.conftest import TRAINED, UTTERANCES

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from myxtts.config.config import DataConfig
-from myxtts.data.corpus.corpus import Utterance, read_corpus
-from myxtts.data.features.prepare import CacheLocation, locate_cache
+from myxtts.data.corpus.corpus import read_corpus
+from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.features.location import CacheLocation, locate_cache
 from myxtts.data.store.packed_cache import open_cache
 from myxtts.text.tokenizer import Tokenizer
 

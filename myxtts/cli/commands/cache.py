@@ -58,7 +58,7 @@ def verify(args: argparse.Namespace) -> None:
 def fix(args: argparse.Namespace) -> None:
     """Mend the cache; what cannot be prepared stays dropped, as `prepare` would tell."""
     from myxtts.cli.commands.prepare import describe
-    from myxtts.cli.corpora import read_parts
+    from myxtts.data.features.corpora import read_parts
     from myxtts.data.features.repair import fix_cache
 
     data = corpus_config(args).data
@@ -84,6 +84,6 @@ def gc(args: argparse.Namespace) -> None:
 
 
 def _parts(args: argparse.Namespace):
-    from myxtts.cli.corpora import read_parts
+    from myxtts.data.features.corpora import read_parts
 
     return read_parts(corpus_config(args).data)

@@ -41,10 +41,10 @@ def _add_demo(actions: argparse._SubParsersAction) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    from myxtts.cli.corpora import read_parts
     from myxtts.data.batches.limits import examine
-    from myxtts.data.corpus.corpus import summarise
+    from myxtts.data.corpus.description import summarise
     from myxtts.data.corpus.language_check import check_languages
+    from myxtts.data.features.corpora import read_parts
 
     config = corpus_config(args)
     parts, findings = read_parts(config.data), []

@@ -153,7 +153,7 @@ def make_corpus(args: argparse.Namespace) -> Path:
 def prepare(config: XTTSConfig) -> None:
     """Compute the features of the corpus, unless they are stored."""
     from myxtts.cli.commands.prepare import describe, prepare_part
-    from myxtts.cli.corpora import read_parts
+    from myxtts.data.features.corpora import read_parts
 
     bad = [one for part in read_parts(config.data) for one in prepare_part(part, config.data)]
     if bad:
@@ -278,7 +278,7 @@ def record(
 def find_reference(config: XTTSConfig, speaker: str) -> Path:
     """Return the longest recording of a speaker, of those not trained on where there are any."""
     from myxtts.audio.io import read_info
-    from myxtts.data.batches.training_data import read_corpora
+    from myxtts.data.features.corpora import read_corpora
 
     corpus, _ = read_corpora(config.data)
     own = [

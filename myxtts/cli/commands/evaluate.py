@@ -178,7 +178,7 @@ class HeldOut:
 
 def choose_held_out(args: argparse.Namespace, synthesizer: "Synthesizer", language: str) -> HeldOut:
     """Choose of what the voice's own settings hold out of the corpus, always the same."""
-    from myxtts.data.batches.training_data import read_corpora
+    from myxtts.data.features.corpora import read_corpora
     from myxtts.evaluation.evaluator import choose_utterances
     from myxtts.inference.errors import check_known
 

@@ -14,9 +14,9 @@ from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 
 if TYPE_CHECKING:
-    from myxtts.cli.corpora import CorpusPart
-    from myxtts.data.corpus.corpus import Rejection
+    from myxtts.data.features.corpora import CorpusPart
     from myxtts.data.features.embeddings import VoiceEncoder
+    from myxtts.data.rejections import Rejection
     from myxtts.data.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -33,8 +33,8 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from myxtts.cli.corpora import read_parts
     from myxtts.data.corpus.language_check import check_languages
+    from myxtts.data.features.corpora import read_parts
 
     config = corpus_config(args)
     if config.data.preprocessing_mode == "runtime":
@@ -132,10 +132,10 @@ def describe_voices(
 
 def describe(bad: "Sequence[Rejection]") -> str:
     """Name what could not be prepared, by reason, with what to do about each."""
-    from myxtts.data.corpus.description import reasons
+    from myxtts.data.rejections import by_reason
 
     lines = []
-    for reason, group in reasons(bad).items():
+    for reason, group in by_reason(bad).items():
         lines.append(f"  {len(group):,} x {reason}")
         lines += [f"      {one.id}: {one.detail}" for one in group[:_NAMED]]
         if len(group) > _NAMED:
@@ -184,8 +184,8 @@ def _preflight(part: "CorpusPart", data: DataConfig, stored_bytes: int) -> None:
 
 
 def _missing(part: "CorpusPart") -> list:
-    from myxtts.data.features.prepare import missing_features
-    from myxtts.data.store.packed_cache import StoreView
+    from myxtts.data.features.keys import missing_features
+    from myxtts.data.store.view import StoreView
 
     if not part.location.features.folder.exists():
         return list(part.utterances)

@@ -7,10 +7,12 @@ import threading
 import numpy as np
 
 from myxtts.audio.threads import single_threaded_blas
-from myxtts.data.corpus.corpus import Utterance
+from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings
 from myxtts.data.features.prepare import feature_row
-from myxtts.data.store.store import CacheError, Row, Store
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.shard_writer import Row
+from myxtts.data.store.store import Store
 
 logger = logging.getLogger(__name__)
 

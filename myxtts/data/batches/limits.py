@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from myxtts.audio.io import MIN_SAMPLES, TOO_SHORT, AudioInfo, examine_audio
 from myxtts.config.config import DataConfig
-from myxtts.data.batches.modes import TEXT_TOO_LONG, TOO_FAST, TOO_LONG
-from myxtts.data.corpus.corpus import Corpus, CorpusError, Rejection, inspect_recordings
+from myxtts.data.corpus.corpus import Corpus
+from myxtts.data.corpus.headers import inspect_recordings
+from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.features import FeatureSettings, frames_of_header
-from myxtts.data.features.prepare import NO_TOKENS, encode_all
+from myxtts.data.features.prepare import encode_all
+from myxtts.data.rejections import NO_TOKENS, TEXT_TOO_LONG, TOO_FAST, TOO_LONG, Rejection
 from myxtts.text.tokenizer import Tokenizer
 
 

@@ -16,37 +16,38 @@ from myxtts.audio.threads import single_threaded_blas
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batches import auto_mode
 from myxtts.data.batches.split import Split, open_stores
-from myxtts.data.corpus.corpus import Corpus, CorpusError, Rejection, Utterance, inspect_recordings
-from myxtts.data.corpus.utterance import TEXT_TOO_LONG
+from myxtts.data.corpus.corpus import Corpus
+from myxtts.data.corpus.headers import inspect_recordings
+from myxtts.data.corpus.utterance import CorpusError, Utterance
 from myxtts.data.features.features import FeatureSettings, compute_features, frames_of_header
+from myxtts.data.features.keys import keys_of, missing_features, missing_tokens, rejections_of
+from myxtts.data.features.location import CacheLocation, locate_cache
 from myxtts.data.features.prepare import (
-    NO_TOKENS,
     SPARE_BYTES,
-    CacheLocation,
     Progress,
     encode_all,
     estimate_bytes,
-    keys_of,
-    locate_cache,
-    missing_features,
-    missing_tokens,
     nearest_folder,
     prepare,
-    rejections_of,
 )
+from myxtts.data.rejections import (
+    FEW,
+    NO_TOKENS,
+    TEXT_TOO_LONG,
+    TOO_FAST,
+    TOO_LONG,
+    Rejection,
+    describe_rejections,
+)
+from myxtts.data.store.errors import CacheError
 from myxtts.data.store.integrity import drop, find_damage, report_damage
-from myxtts.data.store.packed_cache import PackedCache, StoreView, memory_cache
-from myxtts.data.store.store import CacheError
+from myxtts.data.store.packed_cache import PackedCache, memory_cache
+from myxtts.data.store.view import StoreView
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.monitor import PerformanceMonitor
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
-
-TOO_LONG = "too long"
-TOO_FAST = "fewer frames than tokens"
-# Of a handful of validation utterances a share says nothing: so many may always be left out.
-FEW = 3
 
 
 class PreparationError(CacheError):
@@ -332,24 +333,6 @@ def tell_left_out(rejections: Sequence[Rejection], split: Split, data: DataConfi
         )
     if rejections:
         logger.warning("%s", said)
-
-
-def describe_rejections(
-    rejections: Sequence[Rejection], total: int, verb: str = "could not be prepared"
-) -> str:
-    """Count by reason, with names, and say what to do."""
-    reasons: dict[str, list[Rejection]] = {}
-    for rejection in rejections:
-        reasons.setdefault(rejection.reason, []).append(rejection)
-    parts = []
-    for reason, group in sorted(reasons.items(), key=lambda item: -len(item[1])):
-        names = ", ".join(rejection.id for rejection in group[:5])
-        more = f" and {len(group) - 5} more" if len(group) > 5 else ""
-        detail = f" ({group[0].detail})" if group[0].detail else ""
-        hours = sum(rejection.seconds for rejection in group) / 3600
-        length = f", {hours:.2f} h" if hours else ""
-        parts.append(f"{len(group)} x {reason}{length}: {names}{more}{detail}")
-    return f"{len(rejections)} of {total} utterances {verb}: " + "; ".join(parts)
 
 
 def _part(

@@ -27,8 +27,9 @@ import numpy as np
 from myxtts.audio.io import AudioError
 from myxtts.data.batches.plan import BatchPlan
 from myxtts.data.store.mmap import aligned_empty
-from myxtts.data.store.packed_cache import NOT_CACHED, ColumnData, PackedCache
+from myxtts.data.store.packed_cache import NOT_CACHED, PackedCache
 from myxtts.data.store.shard_writer import BLOCK
+from myxtts.data.store.view import ColumnData
 from myxtts.monitoring.timers import BATCHING, stage
 
 logger = logging.getLogger(__name__)

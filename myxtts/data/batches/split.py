@@ -12,10 +12,14 @@ from myxtts.config.config import DataConfig
 from myxtts.data.batches import auto_mode, readers
 from myxtts.data.batches.filling import CacheFiller
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch, plan_in_order
-from myxtts.data.corpus.corpus import Rejection, Utterance
-from myxtts.data.features.prepare import CacheLocation, keys_of, missing_features, shard_size
-from myxtts.data.store.packed_cache import PackedCache, StoreView, open_cache
-from myxtts.data.store.store import CacheError
+from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.features.keys import keys_of, missing_features
+from myxtts.data.features.location import CacheLocation
+from myxtts.data.features.prepare import shard_size
+from myxtts.data.rejections import Rejection
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.packed_cache import PackedCache, open_cache
+from myxtts.data.store.view import StoreView
 from myxtts.monitoring.cores import available_cores
 
 logger = logging.getLogger(__name__)
@@ -83,11 +87,11 @@ def open_stores(location: CacheLocation, data: DataConfig, keys: np.ndarray) -> 
 
 def split_batches(split: Split, plan: BatchPlan, data: DataConfig):
     """Batches by the reader that fits the mode and what is stored."""
-    from myxtts.data.batches import graph_reader
+    from myxtts.data.batches import graph_reader, runtime_reader
 
     options = graph_reader.reader_options(data)
     if split.mode == "runtime":
-        return graph_reader.runtime_batches(split.cache, plan, split.location.settings, options)
+        return runtime_reader.runtime_batches(split.cache, plan, split.location.settings, options)
     if split.is_complete:
         plan = plan.without(split.is_bad)
         return _loaded(split, options, partial(graph_reader.cached_batches, split.cache, plan))
@@ -99,12 +103,12 @@ def split_dataset(
     split: Split, plan: BatchPlan, data: DataConfig, parallel_calls: int | None = None
 ):
     """The same batches as one epoch of a tf.data.Dataset."""
-    from myxtts.data.batches import graph_reader
+    from myxtts.data.batches import graph_reader, runtime_reader
 
     options = graph_reader.reader_options(data)
     if split.mode == "runtime":
         settings = split.location.settings
-        dataset = graph_reader.runtime_dataset(split.cache, plan, settings, options)
+        dataset = runtime_reader.runtime_dataset(split.cache, plan, settings, options)
     elif split.is_complete:
         plan = plan.without(split.is_bad)
         load = partial(

@@ -1,7 +1,7 @@
 """A corpus opened for training, as one configuration says, with its batches epoch by epoch."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,12 +12,12 @@ from myxtts.data.batches.plan import BatchOptions
 from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, split_batches
-from myxtts.data.corpus.corpus import Corpus, CorpusError, read_corpus
 from myxtts.data.corpus.language_check import check_languages
-from myxtts.data.corpus.utterance import with_other_paces
+from myxtts.data.corpus.utterance import CorpusError, with_other_paces
+from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
 from myxtts.data.features.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
 from myxtts.data.features.prepare import Progress
-from myxtts.data.store.store import CacheError
+from myxtts.data.store.errors import CacheError
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -153,37 +153,6 @@ def _embeddings(split: Split, encoder: VoiceEncoder, data: DataConfig, progress)
             raise
         logger.warning("the voices are described in memory: %s", error)
         return compute_embeddings(split.utterances, encoder, progress)
-
-
-def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
-    """The corpus of a configuration, and the separate one for validation if it names one."""
-    options = {
-        "language": data.language,
-        "speaker_pattern": data.speaker_pattern,
-        "max_rejected": data.max_rejected,
-    }
-    separate = bool(data.val_dataset_path)
-    corpus = read_corpus(
-        data.dataset_path,
-        metadata_train=data.metadata_train_file,
-        metadata_eval=data.metadata_eval_file,
-        wavs_train=data.wavs_train_dir,
-        wavs_eval=data.wavs_eval_dir,
-        val_fraction=0.0 if separate else data.val_fraction,
-        **options,
-    )
-    if not separate:
-        return corpus, None
-    return corpus, read_corpus(data.val_dataset_path, val_fraction=0.0, **options)
-
-
-def build_tokenizer(corpora: Sequence[Corpus], units: str) -> Tokenizer:
-    """One table for all languages of all corpora: training and validation share it."""
-    return Tokenizer.build(languages_of(corpora), units)
-
-
-def languages_of(corpora: Sequence[Corpus]) -> list[str]:
-    return sorted({name for part in corpora for name in part.languages})
 
 
 def batch_options(config: XTTSConfig) -> BatchOptions:

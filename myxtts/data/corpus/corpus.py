@@ -10,7 +10,6 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
-from myxtts.data.corpus.description import reasons, summarise
 from myxtts.data.corpus.dialects import (
     METADATA_NAMES,
     Listing,
@@ -19,22 +18,10 @@ from myxtts.data.corpus.dialects import (
     read_tree,
 )
 from myxtts.data.corpus.filtering import Sieve, Speakers
-from myxtts.data.corpus.headers import inspect_recordings
 from myxtts.data.corpus.recordings import EXTENSIONS, Recordings, folder_path, make_locator
 from myxtts.data.corpus.table_columns import is_numbers
-from myxtts.data.corpus.utterance import REASONS, CorpusError, Rejection, Utterance, shorten
-
-__all__ = [
-    "REASONS",
-    "Corpus",
-    "CorpusError",
-    "Rejection",
-    "Utterance",
-    "inspect_recordings",
-    "is_validation",
-    "read_corpus",
-    "summarise",
-]
+from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten
+from myxtts.data.rejections import Rejection, by_reason
 
 _HASH_RANGE = 2**64
 _SAMPLE = 400  # utterances that stand for all where the corpus is described and checked
@@ -232,7 +219,7 @@ def _check_enough(
         return
     counts = [
         f"  {reason}: {len(group):,}, such as {group[0].id} ({group[0].detail})"
-        for reason, group in reasons(rejections).items()
+        for reason, group in by_reason(rejections).items()
     ]
     understood = dialect.replace("\n", "; ")
     raise CorpusError(

@@ -1,19 +1,16 @@
 """A corpus in a few lines: what it is, what was understood, what is dropped and why."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from myxtts.data.corpus.utterance import Rejection, Utterance, shorten
-
-if TYPE_CHECKING:
-    from myxtts.data.corpus.corpus import Corpus
+from myxtts.data.corpus.corpus import Corpus
+from myxtts.data.corpus.utterance import Utterance, shorten
+from myxtts.data.rejections import Rejection, by_reason
 
 _EXAMPLES = 3
 _NAMES = 6
 
 
-def summarise(corpus: "Corpus", seconds: Sequence[float] | None = None) -> str:
+def summarise(corpus: Corpus, seconds: Sequence[float] | None = None) -> str:
     """Describe a corpus; `seconds` are the lengths of `corpus.utterances`, where they are known."""
     lengths = None
     if seconds is not None:
@@ -35,20 +32,12 @@ def summarise(corpus: "Corpus", seconds: Sequence[float] | None = None) -> str:
     return "\n".join([*lines, *_dropped(corpus)])
 
 
-def reasons(rejections: Iterable[Rejection]) -> dict[str, list[Rejection]]:
-    """Group rejections by reason, the most frequent first."""
-    groups = defaultdict(list)
-    for rejection in rejections:
-        groups[rejection.reason].append(rejection)
-    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
-
-
-def _dropped(corpus: "Corpus") -> list[str]:
+def _dropped(corpus: Corpus) -> list[str]:
     count = len(corpus.rejections)
     lines = [_line("dropped", count, _lost(corpus.rejections) if count else None)]
     if count:
         lines[0] += f"  {100 * count / (count + len(corpus.utterances)):.1f} % of all"
-    for reason, group in reasons(corpus.rejections).items():
+    for reason, group in by_reason(corpus.rejections).items():
         lines.append(_line(f"  {reason}", len(group), _lost(group)))
         lines += [f"      {rejection.id}: {rejection.detail}" for rejection in group[:_EXAMPLES]]
         if len(group) > _EXAMPLES:

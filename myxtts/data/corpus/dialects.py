@@ -14,7 +14,8 @@ from typing import NamedTuple
 from myxtts.audio.io import MISSING
 from myxtts.data.corpus.recordings import Locator, Recordings, folder_path, without_extension
 from myxtts.data.corpus.table_columns import Row, find_columns, header_roles
-from myxtts.data.corpus.utterance import MALFORMED, NO_TEXT, UNREADABLE_TEXT, CorpusError, shorten
+from myxtts.data.corpus.utterance import CorpusError, shorten
+from myxtts.data.rejections import MALFORMED, NO_TEXT, UNREADABLE_TEXT
 from myxtts.files import open_regular
 
 METADATA_NAMES = (

@@ -11,16 +11,14 @@ from myxtts.data.corpus.dialects import SPEAKERS_FILE, Listing, is_file_or_speci
 from myxtts.data.corpus.headers import read_headers
 from myxtts.data.corpus.recordings import folder_path
 from myxtts.data.corpus.table_columns import Row
-from myxtts.data.corpus.utterance import (
+from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten
+from myxtts.data.rejections import (
     DUPLICATE,
     MALFORMED,
     NO_SPEAKER,
     NO_TEXT,
     TEXT_TOO_LONG,
-    CorpusError,
     Rejection,
-    Utterance,
-    shorten,
 )
 
 LONGEST_TEXT = 20_000  # characters: no utterance has as many, and no tokenizer stalls on fewer

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from myxtts.audio.io import AudioError, AudioInfo, read_info
-from myxtts.data.corpus.utterance import Rejection, Utterance
+from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.rejections import Rejection
 
 _BLOCK = 64  # recordings that a thread takes at a time: one by one, the queue costs more than they
 

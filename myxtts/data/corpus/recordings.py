@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from myxtts.audio.io import MISSING
-from myxtts.data.corpus.utterance import OUTSIDE
+from myxtts.data.rejections import OUTSIDE
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from myxtts.data.corpus.recordings import Locator, without_extension
-from myxtts.data.corpus.utterance import MALFORMED, CorpusError, shorten
+from myxtts.data.corpus.utterance import CorpusError, shorten
+from myxtts.data.rejections import MALFORMED
 
 RECORDING, TEXT, SPEAKER, LANGUAGE = "recording", "text", "speaker", "language"
 SECONDS, RAW_TEXT, IGNORED = "seconds", "raw text", "ignored"

@@ -4,19 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from myxtts.audio.io import MISSING
 from myxtts.errors import UserError
-
-NO_TEXT = "no text"
-TEXT_TOO_LONG = "text too long"
-UNREADABLE_TEXT = "unreadable text"
-DUPLICATE = "duplicate id"
-OUTSIDE = "outside the corpus"
-MALFORMED = "malformed line"
-NO_SPEAKER = "no speaker"
-REASONS = (
-    MISSING, NO_TEXT, TEXT_TOO_LONG, UNREADABLE_TEXT, DUPLICATE, OUTSIDE, MALFORMED, NO_SPEAKER
-)  # fmt: skip
 
 
 class CorpusError(UserError):
@@ -36,16 +24,6 @@ class Utterance:
     speaker: str
     language: str
     pace: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """One line or recording that is not used."""
-
-    id: str
-    reason: str
-    detail: str
-    seconds: float = 0.0
 
 
 # From mild to strong, in turn higher and lower: a voice at another pace is somebody else's.

@@ -8,30 +8,29 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.audio.io import AudioError, check_audible, read_audio
-from myxtts.data.corpus.utterance import Rejection, Utterance
+from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import at_pace
-from myxtts.data.features.prepare import (
-    PrepareReport,
-    Progress,
-    check_space,
+from myxtts.data.features.keys import (
     content_of,
-    fill,
     keys_of,
     missing_features,
     rejections_of,
     source_signature,
 )
+from myxtts.data.features.prepare import PrepareReport, Progress, check_space, fill
 from myxtts.data.features.status import VOICES
+from myxtts.data.rejections import NO_VOICE, Rejection
 from myxtts.data.store.disk import unwritable_message
+from myxtts.data.store.errors import CacheError
 from myxtts.data.store.mmap import aligned_empty
-from myxtts.data.store.packed_cache import ColumnData, Embeddings, StoreView
-from myxtts.data.store.shard_writer import BLOCK
-from myxtts.data.store.store import CacheError, Column, Row, Store, fingerprint
+from myxtts.data.store.packed_cache import Embeddings
+from myxtts.data.store.shard_writer import BLOCK, Column, Row
+from myxtts.data.store.store import Store, fingerprint
+from myxtts.data.store.view import ColumnData, StoreView
 from myxtts.data.store.workers import Workers
 
 # Raised whenever the same encoder and weights give other numbers.
 EMBEDDINGS_VERSION = 1
-NO_VOICE = "no voice"
 _AT_A_TIME = 32
 
 

@@ -17,12 +17,12 @@ from myxtts.audio.io import (
 from myxtts.audio.mel import mel_and_energy, num_frames
 from myxtts.audio.pitch import pitch
 from myxtts.config.config import AudioSpec, DataConfig
-from myxtts.data.store.store import Column
+from myxtts.data.rejections import NOT_FINITE
+from myxtts.data.store.shard_writer import Column
 from myxtts.monitoring.timers import FEATURES, stage
 
 # Raised whenever the same settings give other numbers.
 FEATURES_VERSION = 1
-NOT_FINITE = "not-a-number features"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 import contextlib
 import logging
-import os
 import shutil
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,44 +12,34 @@ from typing import Protocol
 import numpy as np
 
 from myxtts.audio.io import AudioError, read_info
-from myxtts.config.config import DataConfig
-from myxtts.data.corpus.corpus import Rejection, Utterance
+from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, compute_features
-from myxtts.data.store.disk import unwritable_message
-from myxtts.data.store.integrity import count_rebuilt, drop_damage
-from myxtts.data.store.packed_cache import StoreView
-from myxtts.data.store.store import (
-    CacheError,
-    Column,
-    Row,
-    Store,
-    fingerprint,
-    hash64,
+from myxtts.data.features.keys import (
+    content_of,
+    keys_of,
+    missing_features,
+    missing_tokens,
+    rejections_of,
+    source_signature,
+    text_signature,
 )
+from myxtts.data.features.location import CacheLocation
+from myxtts.data.rejections import NO_TOKENS, Rejection
+from myxtts.data.store.disk import unwritable_message
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.integrity import count_rebuilt, drop_damage
+from myxtts.data.store.shard_writer import Row
+from myxtts.data.store.store import Store
+from myxtts.data.store.view import StoreView
 from myxtts.data.store.workers import Workers
-from myxtts.files import open_regular
 from myxtts.monitoring.progress import Progress
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-TOKEN_COLUMNS = (Column("tokens", "int32"),)
-NO_TOKENS = "nothing to say"
 # Free space that a preflight leaves to others.
 SPARE_BYTES = 64 * 2**20
 LARGEST_SHARD = 2048
-_CONTENT_BLOCK = 1 << 22
-
-
-@dataclass(frozen=True)
-class CacheLocation:
-    """The two stores of a corpus for given settings."""
-
-    folder: Path
-    features: Store
-    tokens: Store
-    settings: FeatureSettings
-    tokenizer: Tokenizer
 
 
 @dataclass
@@ -63,32 +51,6 @@ class PrepareReport:
     rebuilt: Counter[str] = field(default_factory=Counter)  # of those made: what was damaged
     audio_seconds: float = 0.0
     rejections: list[Rejection] = field(default_factory=list)
-
-
-def locate_cache(root: Path, config: DataConfig, tokenizer: Tokenizer) -> CacheLocation:
-    """Where the features and tokens of a corpus belong, by the fingerprints of their settings."""
-    settings = FeatureSettings.from_config(config)
-    folder = cache_folder(root, config.cache_dir)
-    audio = {"kind": "features", **settings.as_dict()}
-    text = {"kind": "tokens", "tokenizer": tokenizer.fingerprint()}
-    if tokenizer.language_versions:
-        text["languages"] = tokenizer.language_versions
-    table = {"tokenizer.json": tokenizer.to_json()}
-    return CacheLocation(
-        folder,
-        Store(folder / f"features-{fingerprint(settings.columns, audio)}", settings.columns, audio),
-        Store(folder / f"tokens-{fingerprint(TOKEN_COLUMNS, text)}", TOKEN_COLUMNS, text, table),
-        settings,
-        tokenizer,
-    )
-
-
-def cache_folder(root: Path, cache_dir: str = "") -> Path:
-    """Beside the recordings, or in a folder of the corpus's own below `cache_dir`."""
-    root = Path(root).resolve()
-    if not cache_dir:
-        return root / "cached_features"
-    return Path(cache_dir).expanduser() / f"{root.name}-{hash64(str(root)):016x}"
 
 
 def prepare(
@@ -116,58 +78,6 @@ def prepare(
             work = _FeatureWork(location)
             fill(work, utterances, pool, report, overwrite, verify, progress)
     return report
-
-
-def missing_features(utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
-    """Which utterances have no row in the store that fits their recording as it is now."""
-    rows = view.find(keys_of(utterances))
-    missing = rows < 0
-    for i in np.flatnonzero(~missing).tolist():
-        signature = source_signature(utterances[i].audio)
-        if signature != int(view.signatures[rows[i]]):
-            content = content_of(utterances[i].audio)
-            missing[i] = content is None or content != int(view.contents[rows[i]])
-    return missing
-
-
-def missing_tokens(utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
-    """Which utterances have no row in the store that fits their text."""
-    rows = view.find(keys_of(utterances))
-    wanted = np.array([text_signature(u) for u in utterances], np.uint64)
-    missing = rows < 0
-    found = ~missing
-    missing[found] = view.signatures[rows[found]] != wanted[found]
-    return missing
-
-
-def rejections_of(utterances: Sequence[Utterance], view: StoreView) -> list[Rejection]:
-    """The utterances that were tried and could not be stored, with the reasons of that time."""
-    rows = view.find(keys_of(utterances))
-    empty = np.flatnonzero((rows >= 0) & (view.lengths[rows] == 0)) if len(view) else []
-    reasons = view.notes("reason") if len(empty) else ()
-    found = []
-    for i in empty:
-        reason, _, detail = reasons[rows[i]].partition(": ")
-        found.append(Rejection(utterances[i].id, reason, detail, 0.0))
-    return found
-
-
-def keys_of(utterances: Sequence[Utterance]) -> np.ndarray:
-    """The 64-bit keys under which stores know utterances."""
-    return np.array([hash64(u.id) for u in utterances], np.uint64)
-
-
-def source_signature(path: Path) -> int:
-    """Changes whenever a recording is written; costs one stat."""
-    try:
-        stat = os.stat(path)
-    except OSError:
-        return 0
-    return hash64(f"{stat.st_size}:{stat.st_mtime_ns}")
-
-
-def text_signature(utterance: Utterance) -> int:
-    return hash64(f"{utterance.language}\n{utterance.speaker}\n{utterance.text}")
 
 
 def estimate_bytes(utterances: Sequence[Utterance], settings: FeatureSettings) -> int:
@@ -388,18 +298,6 @@ def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[
         _Task(work, tuple(todo[at : at + size]), int(generations[at : at + size].max()))
         for at in range(0, len(todo), size)
     ]
-
-
-def content_of(path: Path) -> int | None:
-    """Size and checksum of a recording: the same after a copy, which changes its time."""
-    size = checksum = 0
-    try:
-        with open_regular(path) as file:
-            while block := file.read(_CONTENT_BLOCK):
-                size, checksum = size + len(block), zlib.crc32(block, checksum)
-    except OSError:
-        return None
-    return (size & 0xFFFFFFFF) << 32 | checksum
 
 
 def _size_of(path: Path) -> int:

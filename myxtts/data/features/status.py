@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from myxtts.data.corpus.corpus import Utterance
-from myxtts.data.features.prepare import CacheLocation, keys_of, missing_features, missing_tokens
-from myxtts.data.store.packed_cache import StoreView
-from myxtts.data.store.store import CacheError, Store, read_store
+from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.features.keys import keys_of, missing_features, missing_tokens
+from myxtts.data.features.location import CacheLocation
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.store import Store, read_store
+from myxtts.data.store.view import StoreView
 
 # What encoders said of the voices lies in stores whose names begin so, one for each encoder.
 VOICES = "voices-"

@@ -7,25 +7,29 @@ import numpy as np
 
 from myxtts.audio.io import AudioError
 from myxtts.audio.mel import num_frames
-from myxtts.data.corpus.utterance import Rejection, Utterance
+from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.embeddings import make_ready
 from myxtts.data.features.features import FeatureSettings, load_samples
-from myxtts.data.features.prepare import (
-    LARGEST_SHARD,
-    PrepareReport,
-    Progress,
-    check_space,
+from myxtts.data.features.keys import (
     content_of,
-    estimate_bytes,
-    fill,
     keys_of,
     missing_features,
     rejections_of,
     source_signature,
 )
+from myxtts.data.features.prepare import (
+    LARGEST_SHARD,
+    PrepareReport,
+    Progress,
+    check_space,
+    estimate_bytes,
+    fill,
+)
 from myxtts.data.features.status import WAVES
-from myxtts.data.store.packed_cache import ColumnData, StoreView
-from myxtts.data.store.store import Column, Row, Store, fingerprint
+from myxtts.data.rejections import Rejection
+from myxtts.data.store.shard_writer import Column, Row
+from myxtts.data.store.store import Store, fingerprint
+from myxtts.data.store.view import ColumnData, StoreView
 from myxtts.data.store.workers import Workers
 
 # Raised whenever the same settings give other numbers.

@@ -8,20 +8,13 @@ import numpy as np
 from myxtts.data.batches.split import Split
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.embeddings import make_ready
-from myxtts.data.features.prepare import (
-    PrepareReport,
-    Progress,
-    check_space,
-    content_of,
-    fill,
-    keys_of,
-    missing_features,
-    source_signature,
-)
+from myxtts.data.features.keys import content_of, keys_of, missing_features, source_signature
+from myxtts.data.features.prepare import PrepareReport, Progress, check_space, fill
 from myxtts.data.features.status import PREDICTED
 from myxtts.data.segments.segments import PieceSource
-from myxtts.data.store.packed_cache import ColumnData, StoreView
-from myxtts.data.store.store import Column, Row, Store, fingerprint
+from myxtts.data.store.shard_writer import Column, Row
+from myxtts.data.store.store import Store, fingerprint
+from myxtts.data.store.view import ColumnData, StoreView
 from myxtts.data.store.workers import Workers
 from myxtts.errors import UserError
 

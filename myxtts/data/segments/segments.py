@@ -18,7 +18,7 @@ from myxtts.data.batches.readers import Batch, tell_once, worked_ahead
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, check_finite, features_of, load_samples
 from myxtts.data.features.waves import as_hops
-from myxtts.data.store.packed_cache import ColumnData
+from myxtts.data.store.view import ColumnData
 from myxtts.errors import UserError
 
 COLUMNS = ("mel", "pitch", "wave")

@@ -9,7 +9,7 @@ from myxtts.data.batches.modes import tell_left_out
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, with_stored_features
 from myxtts.data.batches.training_data import TrainingData
-from myxtts.data.corpus.corpus import CorpusError
+from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.prepare import Progress, prepare
 from myxtts.data.features.waves import store_waves
 from myxtts.data.segments.predictions import Predictor, with_predictions
@@ -20,7 +20,7 @@ from myxtts.data.segments.segments import (
     plan_pieces,
     stored_columns,
 )
-from myxtts.data.store.store import CacheError
+from myxtts.data.store.errors import CacheError
 from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from myxtts import atomic
 from myxtts.atomic import FULL, UNWRITABLE, too_large
-from myxtts.data.store.shard_index import CacheError
+from myxtts.data.store.errors import CacheError
 
 
 def write_atomically(path: Path, content: bytes) -> None:

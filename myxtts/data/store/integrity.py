@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from myxtts.data.store.shard_index import CacheError, decode_index
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.shard_index import decode_index
 from myxtts.data.store.store import Problem, Store
 
 logger = logging.getLogger(__name__)

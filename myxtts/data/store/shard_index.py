@@ -9,14 +9,8 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
-from myxtts.errors import UserError
+from myxtts.data.store.errors import REMEDY, CacheError
 from myxtts.files import NotRegularError, read_regular
-
-REMEDY = "; run `myxtts cache fix` or verify_and_fix_cache(fix=True)"
-
-
-class CacheError(UserError):
-    """The cache cannot be written, or what it holds is not what was written."""
 
 
 class Strings(Sequence):

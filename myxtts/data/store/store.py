@@ -23,15 +23,8 @@ import numpy as np
 from myxtts.atomic import UNWRITABLE
 from myxtts.data.store import mmap
 from myxtts.data.store.disk import explained, write_atomically
-from myxtts.data.store.shard_index import (
-    ARRAYS,
-    REMEDY,
-    CacheError,
-    ShardIndex,
-    Strings,
-    decode_index,
-    encode_index,
-)
+from myxtts.data.store.errors import REMEDY, CacheError
+from myxtts.data.store.shard_index import ARRAYS, ShardIndex, Strings, decode_index, encode_index
 from myxtts.data.store.shard_writer import Column, Row, ShardDraft, hash64, in_blocks
 from myxtts.files import NotRegularError, read_regular
 from myxtts.monitoring.cores import available_cores

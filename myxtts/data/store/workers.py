@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from myxtts.audio.threads import single_threaded_blas
+from myxtts.data.store.errors import CacheError
 from myxtts.data.store.mmap import keep_freed_memory
-from myxtts.data.store.store import CacheError
 from myxtts.monitoring.cores import available_cores
 
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ import pytest
 from myxtts.cli import terminal
 from myxtts.cli.commands import demo
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.data.batches.training_data import read_corpora
+from myxtts.data.features.corpora import read_corpora
 from myxtts.demo_corpus.corpus import choose_voices
 from myxtts.evaluation import alignment, asr
 from myxtts.evaluation.trial import Trial

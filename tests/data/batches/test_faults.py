@@ -18,7 +18,7 @@ from myxtts.data.batches.modes import PreparationError
 from myxtts.data.features import prepare as preparing
 from myxtts.data.features.prepare import prepare
 from myxtts.data.features.repair import fix_cache, verify_cache
-from myxtts.data.store.store import CacheError
+from myxtts.data.store.errors import CacheError
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import (
     ROOT,

@@ -14,9 +14,12 @@ from myxtts.config.config import DataConfig
 from myxtts.data.batches import graph_reader, readers
 from myxtts.data.batches.graph_reader import Batches, ReaderOptions, cached_batches, native_dataset
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
+from myxtts.data.batches.runtime_reader import runtime_dataset
 from myxtts.data.batches.training_data import TrainingData
+from myxtts.data.store.errors import CacheError
 from myxtts.data.store.packed_cache import PackedCache
-from myxtts.data.store.store import CacheError, Column, Row, Store
+from myxtts.data.store.shard_writer import Column, Row
+from myxtts.data.store.store import Store
 from tests.data.conftest import configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches
 
@@ -295,7 +298,7 @@ def test_the_runtime_graph_computes_the_features(corpus):
     data = TrainingData(configured(corpus, preprocessing_mode="runtime"))
     plan = data.train.plan(data.batch_options)
     settings = data.train.location.settings
-    dataset = graph_reader.runtime_dataset(data.train.cache, plan, settings, ReaderOptions())
+    dataset = runtime_dataset(data.train.cache, plan, settings, ReaderOptions())
     assert "RFFT" in operations(dataset)
     assert dataset.element_spec["mel"].dtype == tf.float16
     assert set(dataset.element_spec) == set(next(iter(dataset)))

@@ -13,10 +13,11 @@ from myxtts.data.batches import auto_mode, graph_reader, modes
 from myxtts.data.batches.modes import PreparationError
 from myxtts.data.batches.split import split_dataset
 from myxtts.data.batches.training_data import TrainingData
-from myxtts.data.corpus.corpus import CorpusError
+from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.prepare import prepare
 from myxtts.data.features.status import take_inventory
-from myxtts.data.store.store import CacheError, Store
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.store import Store
 from tests.data.conftest import TRAINED, UTTERANCES, configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches, rows_by_index
 from tests.helpers.make_corpus import make_corpus

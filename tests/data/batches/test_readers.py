@@ -15,7 +15,8 @@ from myxtts.data.batches.readers import (
     reading_ahead,
     worked_ahead,
 )
-from myxtts.data.store.packed_cache import ColumnData, PackedCache
+from myxtts.data.store.packed_cache import PackedCache
+from myxtts.data.store.view import ColumnData
 from tests.helpers.compare_batches import arrays_of, assert_same_batches
 
 FRAMES = [40, 7, 33, 12, 64, 25, 3, 51, 18, 30, 9]

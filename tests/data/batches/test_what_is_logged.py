@@ -11,7 +11,7 @@ from myxtts.data.batches import modes
 from myxtts.data.batches.filling import CacheFiller
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.features import prepare
-from myxtts.data.store.store import CacheError
+from myxtts.data.store.errors import CacheError
 from tests.data.conftest import TRAINED, configured
 
 

@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from myxtts.data.corpus.corpus import (
-    CorpusError,
-    Rejection,
-    Utterance,
-    inspect_recordings,
-    is_validation,
-    read_corpus,
-    summarise,
-)
+from myxtts.data.corpus.corpus import is_validation, read_corpus
+from myxtts.data.corpus.description import summarise
+from myxtts.data.corpus.headers import inspect_recordings
+from myxtts.data.corpus.utterance import CorpusError, Utterance
+from myxtts.data.rejections import Rejection
 from tests.helpers.shared_data import shared
 
 TEXTS = {"a1": "The first clause.", "a2": 'He said "two" here.', "b1": "Now a third, with a comma."}

@@ -11,11 +11,13 @@ import soundfile
 from myxtts.audio import io
 from myxtts.config.config import DataConfig
 from myxtts.data.batches.limits import examine
-from myxtts.data.corpus.corpus import CorpusError, read_corpus
-from myxtts.data.corpus.utterance import UNREADABLE_TEXT
+from myxtts.data.corpus.corpus import read_corpus
+from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features import features
 from myxtts.data.features.features import FeatureSettings, compute_features
-from myxtts.data.features.prepare import content_of, prepare
+from myxtts.data.features.keys import content_of
+from myxtts.data.features.prepare import prepare
+from myxtts.data.rejections import UNREADABLE_TEXT
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import arrays, locate
 

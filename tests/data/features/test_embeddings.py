@@ -14,8 +14,7 @@ import soundfile
 from myxtts.audio.io import SILENT, AudioError, read_audio
 from myxtts.data.batches.modes import PreparationError
 from myxtts.data.batches.training_data import TrainingData, described
-from myxtts.data.corpus.corpus import CorpusError
-from myxtts.data.corpus.utterance import with_other_paces
+from myxtts.data.corpus.utterance import CorpusError, with_other_paces
 from myxtts.data.features import embeddings
 from myxtts.data.features.embeddings import (
     VoiceEncoder,
@@ -26,8 +25,8 @@ from myxtts.data.features.embeddings import (
 from myxtts.data.features.features import at_pace
 from myxtts.data.features.repair import collect_garbage, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
+from myxtts.data.store.errors import CacheError
 from myxtts.data.store.packed_cache import Embeddings
-from myxtts.data.store.store import CacheError
 from tests.data.conftest import TRAINED, configured
 from tests.helpers.compare_batches import arrays_of
 from tests.helpers.make_corpus import make_corpus

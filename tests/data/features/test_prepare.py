@@ -12,21 +12,18 @@ import soundfile
 
 from myxtts.audio import io
 from myxtts.config.config import DataConfig
-from myxtts.data.corpus.corpus import Utterance
+from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features import prepare as preparing
-from myxtts.data.features.prepare import (
-    NO_TOKENS,
-    cache_folder,
-    estimate_bytes,
-    keys_of,
-    locate_cache,
-    prepare,
-    shard_size,
-)
+from myxtts.data.features.keys import keys_of
+from myxtts.data.features.location import cache_folder, locate_cache
+from myxtts.data.features.prepare import estimate_bytes, prepare, shard_size
 from myxtts.data.features.repair import collect_garbage
 from myxtts.data.features.status import other_stores, take_inventory
-from myxtts.data.store.packed_cache import StoreView, open_cache
-from myxtts.data.store.store import CacheError, hash64
+from myxtts.data.rejections import NO_TOKENS
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.packed_cache import open_cache
+from myxtts.data.store.shard_writer import hash64
+from myxtts.data.store.view import StoreView
 from myxtts.text.tokenizer import Tokenizer
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import TinyCache, arrays, assert_same_arrays, contents, locate

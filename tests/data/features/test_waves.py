@@ -17,7 +17,7 @@ from myxtts.data.features.features import FeatureSettings, compute_features, loa
 from myxtts.data.features.repair import collect_garbage, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.data.features.waves import as_hops, store_waves, wave_store
-from myxtts.data.store.store import CacheError
+from myxtts.data.store.errors import CacheError
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import TinyCache, contents, flip_bit, locate
 

@@ -12,12 +12,12 @@ import soundfile
 from myxtts.audio.mel import log_mel
 from myxtts.data.batches.modes import PreparationError
 from myxtts.data.batches.training_data import TrainingData
-from myxtts.data.corpus.corpus import CorpusError
+from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.repair import verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.data.segments.predictions import Predictor
 from myxtts.data.segments.vocoder_data import VocoderData
-from myxtts.data.store.store import CacheError
+from myxtts.data.store.errors import CacheError
 from myxtts.errors import UserError
 from tests.data.conftest import configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches

@@ -10,15 +10,13 @@ import pytest
 from myxtts.audio.threads import single_threaded_blas
 from myxtts.data.features import prepare as preparing
 from myxtts.data.features.features import compute_features
-from myxtts.data.features.prepare import keys_of, prepare
-from myxtts.data.store.packed_cache import (
-    NOT_CACHED,
-    ColumnData,
-    StoreView,
-    memory_cache,
-    open_cache,
-)
-from myxtts.data.store.store import CacheError, Column, Row, Store, hash64, mmap
+from myxtts.data.features.keys import keys_of
+from myxtts.data.features.prepare import prepare
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.packed_cache import NOT_CACHED, memory_cache, open_cache
+from myxtts.data.store.shard_writer import Column, Row, hash64
+from myxtts.data.store.store import Store, mmap
+from myxtts.data.store.view import ColumnData, StoreView
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import ROOT, TinyCache, locate
 

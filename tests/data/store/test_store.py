@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from myxtts.data.store import store as storing
-from myxtts.data.store.store import (
-    CacheError,
-    Column,
-    Row,
-    Store,
-    Strings,
-    fingerprint,
-    hash64,
-    shard_name,
-)
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.shard_index import Strings
+from myxtts.data.store.shard_writer import Column, Row, hash64
+from myxtts.data.store.store import Store, fingerprint, shard_name
 
 COLUMNS = (Column("wave", "float16", 3), Column("count", "int32"))
 

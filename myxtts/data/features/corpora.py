@@ -1,0 +1,67 @@
+"""The corpora of a configuration, each with its cache: the one to train on, and any other."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from myxtts.config.config import DataConfig
+from myxtts.data.corpus.corpus import Corpus, read_corpus
+from myxtts.data.corpus.utterance import Utterance, with_other_paces
+from myxtts.data.features.location import CacheLocation, locate_cache
+from myxtts.text.tokenizer import Tokenizer
+
+
+def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
+    """The corpus of a configuration, and the separate one for validation if it names one."""
+    options = {
+        "language": data.language,
+        "speaker_pattern": data.speaker_pattern,
+        "max_rejected": data.max_rejected,
+    }
+    separate = bool(data.val_dataset_path)
+    corpus = read_corpus(
+        data.dataset_path,
+        metadata_train=data.metadata_train_file,
+        metadata_eval=data.metadata_eval_file,
+        wavs_train=data.wavs_train_dir,
+        wavs_eval=data.wavs_eval_dir,
+        val_fraction=0.0 if separate else data.val_fraction,
+        **options,
+    )
+    if not separate:
+        return corpus, None
+    return corpus, read_corpus(data.val_dataset_path, val_fraction=0.0, **options)
+
+
+def build_tokenizer(corpora: Sequence[Corpus], units: str) -> Tokenizer:
+    """One table for all languages of all corpora: training and validation share it."""
+    return Tokenizer.build(languages_of(corpora), units)
+
+
+def languages_of(corpora: Sequence[Corpus]) -> list[str]:
+    return sorted({name for part in corpora for name in part.languages})
+
+
+class CorpusPart(NamedTuple):
+    """A corpus, where its features and tokens are stored, and the utterances that these are of.
+
+    Those are all in it, and what is trained on at other paces as well.
+    """
+
+    corpus: Corpus
+    location: CacheLocation
+    utterances: tuple[Utterance, ...]
+
+
+def read_parts(data: DataConfig) -> list[CorpusPart]:
+    """Read the corpora; one tokenizer serves them all, as in training."""
+    corpora = [corpus for corpus in read_corpora(data) if corpus]
+    tokenizer = build_tokenizer(corpora, data.text_units)
+    return [
+        CorpusPart(corpus, locate_cache(corpus.root, data, tokenizer), _utterances(corpus, voices))
+        for corpus, voices in zip(corpora, (data.voice_augmentation, 0), strict=False)
+    ]
+
+
+def _utterances(corpus: Corpus, voices: int) -> tuple[Utterance, ...]:
+    added = with_other_paces(corpus.train, voices)[len(corpus.train) :]
+    return (*corpus.utterances, *added)

@@ -1,0 +1,56 @@
+"""What is dropped of a corpus and why."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+NO_TEXT = "no text"
+TEXT_TOO_LONG = "text too long"
+UNREADABLE_TEXT = "unreadable text"
+DUPLICATE = "duplicate id"
+OUTSIDE = "outside the corpus"
+MALFORMED = "malformed line"
+NO_SPEAKER = "no speaker"
+TOO_LONG = "too long"
+TOO_FAST = "fewer frames than tokens"
+NO_TOKENS = "nothing to say"
+NO_VOICE = "no voice"
+NOT_FINITE = "not-a-number features"
+# Of a handful of validation utterances a share says nothing: so many may always be left out.
+FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One line or recording that is not used."""
+
+    id: str
+    reason: str
+    detail: str
+    seconds: float = 0.0
+
+
+def by_reason(rejections: Iterable[Rejection]) -> dict[str, list[Rejection]]:
+    """Group rejections by reason, the most frequent first."""
+    groups = defaultdict(list)
+    for rejection in rejections:
+        groups[rejection.reason].append(rejection)
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+
+
+def describe_rejections(
+    rejections: Sequence[Rejection], total: int, verb: str = "could not be prepared"
+) -> str:
+    """Count by reason, with names, and say what to do."""
+    reasons: dict[str, list[Rejection]] = {}
+    for rejection in rejections:
+        reasons.setdefault(rejection.reason, []).append(rejection)
+    parts = []
+    for reason, group in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        names = ", ".join(rejection.id for rejection in group[:5])
+        more = f" and {len(group) - 5} more" if len(group) > 5 else ""
+        detail = f" ({group[0].detail})" if group[0].detail else ""
+        hours = sum(rejection.seconds for rejection in group) / 3600
+        length = f", {hours:.2f} h" if hours else ""
+        parts.append(f"{len(group)} x {reason}{length}: {names}{more}{detail}")
+    return f"{len(rejections)} of {total} utterances {verb}: " + "; ".join(parts)
