@@ -15,3 +15,7 @@ class AudioSpec:
     fmin: float = 0.0
     fmax: float = 8000.0
     floor: float = 1e-5
+
+    def seconds(self, frames: float) -> float:
+        """How long so many frames last."""
+        return frames * self.hop_length / self.sample_rate

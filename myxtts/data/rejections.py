@@ -29,6 +29,12 @@ class Rejection:
     detail: str
     seconds: float = 0.0
 
+    @classmethod
+    def parse(cls, id: str, stored: str) -> "Rejection":
+        """The rejection that a store holds as "reason: detail"."""
+        reason, _, detail = stored.partition(": ")
+        return cls(id, reason, detail)
+
 
 def by_reason(rejections: Iterable[Rejection]) -> dict[str, list[Rejection]]:
     """Group rejections by reason, the most frequent first."""

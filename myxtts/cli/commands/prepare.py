@@ -98,13 +98,13 @@ def describe_voices(
     part: "CorpusPart", data: DataConfig, encoder: "VoiceEncoder", bad: set[str]
 ) -> "list[Rejection]":
     """Let a frozen encoder describe one corpus, but for what is bad; return what it cannot."""
-    from myxtts.data.features.embeddings import embedding_store, store_embeddings
+    from myxtts.data.features.embeddings import EmbeddingWork, store_embeddings
     from myxtts.data.features.prepare import PrepareReport
-    from myxtts.data.features.status import VOICES, count_derived
+    from myxtts.data.features.status import count_derived
 
     folder = part.location.folder
     utterances = [utterance for utterance in part.utterances if utterance.id not in bad]
-    store = embedding_store(folder, encoder)
+    store = EmbeddingWork(folder, encoder).store
     if data.cache_verification:
         _drop_damage([store])
     before, done = count_derived(store, utterances), PrepareReport()
@@ -125,7 +125,7 @@ def describe_voices(
             "run the same command to go on"
         ) from None
     made = count_derived(store, utterances).stored - before.stored
-    rebuilt = done.rebuilt[VOICES.rstrip("-")]
+    rebuilt = done.rebuilt["voices"]
     print(_counted("voices", made, rebuilt, before.stored, len(rejections)))
     return rejections
 

@@ -48,11 +48,7 @@ def rejections_of(utterances: Sequence[Utterance], view: StoreView) -> list[Reje
     rows = view.find(keys_of(utterances))
     empty = np.flatnonzero((rows >= 0) & (view.lengths[rows] == 0)) if len(view) else []
     reasons = view.notes("reason") if len(empty) else ()
-    found = []
-    for i in empty:
-        reason, _, detail = reasons[rows[i]].partition(": ")
-        found.append(Rejection(utterances[i].id, reason, detail, 0.0))
-    return found
+    return [Rejection.parse(utterances[i].id, reasons[rows[i]]) for i in empty]
 
 
 def source_signature(path: Path) -> int:

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from myxtts.audio.io import AudioError, read_info
+from myxtts.config.config import AudioSpec
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, compute_features
 from myxtts.data.features.keys import (
@@ -25,7 +25,6 @@ from myxtts.data.features.keys import (
 )
 from myxtts.data.features.location import CacheLocation
 from myxtts.data.rejections import NO_TOKENS, Rejection
-from myxtts.data.store.disk import unwritable_message
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.integrity import count_rebuilt, drop_damage
 from myxtts.data.store.shard_writer import Row
@@ -70,12 +69,13 @@ def prepare(
     anywhere leaves whole shards, and the next call makes the rest.
     """
     report = PrepareReport()
-    _create(location)
+    location.features.create()
+    location.tokens.create()
     with Workers(workers) as pool:
         if tokens:
-            fill(_TokenWork(location), utterances, pool, report, overwrite, verify)
+            fill(TokenWork(location), utterances, pool, report, overwrite, verify)
         if features:
-            work = _FeatureWork(location)
+            work = FeatureWork(location)
             fill(work, utterances, pool, report, overwrite, verify, progress)
     return report
 
@@ -118,47 +118,46 @@ def shard_size(utterances: int) -> int:
     return int(np.clip(2 ** int(np.ceil(np.log2(max(utterances, 1) / 64))), 64, LARGEST_SHARD))
 
 
-class Work(Protocol):
-    """What a store is filled with: which utterances it lacks, and how they become rows."""
+class Work:
+    """What a store is filled with: which utterances it lacks, and how they become rows.
+
+    A row fits a recording as it is now, unless a work says otherwise.
+    """
 
     store: Store
-    largest_shard: int
-
-    def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray: ...
-
-    def check_space(self, utterances: Sequence[Utterance]) -> None: ...
-
-    def signature(self, utterance: Utterance) -> int: ...
-
-    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]: ...
-
-
-class _FeatureWork:
-    """Recordings into shards of features."""
-
     largest_shard = LARGEST_SHARD
-
-    def __init__(self, location: CacheLocation):
-        self.store, self.settings = location.features, location.settings
+    spec: AudioSpec | None = None  # where the rows are frames
 
     def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
         return missing_features(utterances, view)
 
-    def check_space(self, utterances: Sequence[Utterance]) -> None:
-        check_space(self.store.folder, estimate_bytes(utterances, self.settings))
-
     def signature(self, utterance: Utterance) -> int:
         return source_signature(utterance.audio)
 
+    def estimate_bytes(self, utterances: Sequence[Utterance]) -> int:
+        """About what the rows of some utterances take on disk."""
+        raise NotImplementedError
+
     def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
-        for utterance in utterances:
-            yield feature_row(utterance, self.settings)
+        raise NotImplementedError
 
 
-class _TokenWork:
+class FeatureWork(Work):
+    """Recordings into shards of features."""
+
+    def __init__(self, location: CacheLocation):
+        self.store, self.settings = location.features, location.settings
+        self.spec = location.settings.spec
+
+    def estimate_bytes(self, utterances: Sequence[Utterance]) -> int:
+        return estimate_bytes(utterances, self.settings)
+
+    def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
+        return (feature_row(utterance, self.settings) for utterance in utterances)
+
+
+class TokenWork(Work):
     """Texts into shards of tokens."""
-
-    largest_shard = LARGEST_SHARD
 
     def __init__(self, location: CacheLocation):
         self.store, self.table = location.tokens, location.tokenizer.to_json()
@@ -166,11 +165,11 @@ class _TokenWork:
     def missing(self, utterances: Sequence[Utterance], view: StoreView) -> np.ndarray:
         return missing_tokens(utterances, view)
 
-    def check_space(self, utterances: Sequence[Utterance]) -> None:
-        check_space(self.store.folder, sum(8 * len(u.text) for u in utterances))
-
     def signature(self, utterance: Utterance) -> int:
         return text_signature(utterance)
+
+    def estimate_bytes(self, utterances: Sequence[Utterance]) -> int:
+        return sum(8 * len(u.text) for u in utterances)
 
     def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
         encoded = encode_all(utterances, Tokenizer.from_json(self.table))
@@ -180,13 +179,18 @@ class _TokenWork:
 
 def feature_row(utterance: Utterance, settings: FeatureSettings) -> Row:
     """Compute one utterance, or say why it cannot be."""
-    signature = source_signature(utterance.audio)
-    content = content_of(utterance.audio) or 0
+    return recording_row(
+        utterance, lambda: compute_features(utterance.audio, settings, utterance.pace)
+    )
+
+
+def recording_row(utterance: Utterance, compute: Callable[[], dict[str, np.ndarray]]) -> Row:
+    """The arrays that a recording becomes as it is now, or the reason why it cannot be used."""
+    source = (utterance.id, source_signature(utterance.audio), content_of(utterance.audio) or 0)
     try:
-        arrays = compute_features(utterance.audio, settings, utterance.pace)
+        return Row(*source, compute())
     except AudioError as error:
-        return Row(utterance.id, signature, content, reason=f"{error.reason}: {error.detail}")
-    return Row(utterance.id, signature, content, arrays)
+        return Row(*source, reason=f"{error.reason}: {error.detail}")
 
 
 def token_row(utterance: Utterance, ids: np.ndarray) -> Row:
@@ -208,16 +212,8 @@ def encode_all(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> list[np
     return out
 
 
-def _create(location: CacheLocation) -> None:
-    try:
-        location.features.create()
-        location.tokens.create()
-    except OSError as error:
-        raise CacheError(unwritable_message(location.folder, error)) from error
-
-
 def fill(
-    work: "Work",
+    work: Work,
     utterances: Sequence[Utterance],
     pool: Workers,
     report: PrepareReport,
@@ -237,7 +233,7 @@ def fill(
         missing = np.ones(len(utterances), bool) if overwrite else work.missing(utterances, view)
         todo = [utterances[i] for i in np.flatnonzero(missing).tolist()]
         if todo:
-            work.check_space(todo)
+            check_space(store.folder, work.estimate_bytes(todo))
         size = min(work.largest_shard, shard_size(len(utterances)))
         tasks = _tasks(work, todo, view, size)
         done = 0
@@ -279,14 +275,11 @@ class _Task:
         keys = [(u.id, self.work.signature(u)) for u in self.utterances]
         rows = self.work.rows(self.utterances)
         index = self.work.store.write_shard(rows, keys, self.generation)
-        settings = getattr(self.work, "settings", None)
-        if settings is None:
-            return len(index), 0.0
-        frames = int(index.lengths.sum())
-        return len(index), frames * settings.spec.hop_length / settings.spec.sample_rate
+        spec = self.work.spec
+        return len(index), spec.seconds(int(index.lengths.sum())) if spec else 0.0
 
 
-def _tasks(work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[_Task]:
+def _tasks(work: Work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[_Task]:
     """Cut the work into shards in the order of the corpus.
 
     Every finished shard is full but the last one of the corpus, so what an interrupted run leaves

@@ -7,16 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.features.derived import derived_folders
 from myxtts.data.features.keys import keys_of, missing_features, missing_tokens
 from myxtts.data.features.location import CacheLocation
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.store import Store, read_store
 from myxtts.data.store.view import StoreView
-
-# What encoders said of the voices lies in stores whose names begin so, one for each encoder.
-VOICES = "voices-"
-# Waveforms for a vocoder, and mels that a model predicted for it.
-WAVES, PREDICTED = "waves-", "predicted-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +77,6 @@ def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> 
 def count_derived(store: Store, utterances: Sequence[Utterance]) -> StoreInventory:
     """What a store of voices, waveforms or predictions has of the corpus."""
     return _count(store, utterances, missing_features)[0]
-
-
-def derived_folders(folder: Path) -> list[Path]:
-    """The stores of voices, waveforms and predictions: whatever the settings, all are of use."""
-    found = [path for kind in (VOICES, WAVES, PREDICTED) for path in folder.glob(f"{kind}*")]
-    return sorted(path for path in found if path.is_dir())
 
 
 def other_stores(location: CacheLocation) -> list[str]:

@@ -10,8 +10,9 @@ from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, with_stored_features
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.corpus.utterance import CorpusError
+from myxtts.data.features.derived import store_derived
 from myxtts.data.features.prepare import Progress, prepare
-from myxtts.data.features.waves import store_waves
+from myxtts.data.features.waves import WaveWork
 from myxtts.data.segments.predictions import Predictor, with_predictions
 from myxtts.data.segments.segments import (
     PiecePlan,
@@ -141,7 +142,7 @@ def read_pieces(split: Split) -> PieceSource:
 
 
 def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) -> PieceSource:
-    settings, folder = split.location.settings, split.location.folder
+    settings = split.location.settings
     if not settings.with_pitch:
         raise CacheError("the cache has no pitch: set with_pitch")
     workers = min(data.num_workers, available_cores())
@@ -155,21 +156,21 @@ def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) ->
         )
         split.known_bad = split.known_bad | {one.id for one in report.rejections}
         split.cache = with_stored_features(split, data)
-    array, starts, rejections = store_waves(
+    waves = store_derived(
+        WaveWork(split.location.folder, settings),
         split.utterances,
-        folder,
-        settings,
         workers=workers,
         verify=data.cache_verification,
         progress=progress,
     )
-    tell_left_out(rejections, split, data)
-    usable = split.cache.is_cached & (starts >= 0)
+    tell_left_out(waves.rejections, split, data)
+    usable = split.cache.is_cached & (waves.starts >= 0)
     if not usable.any():
         raise CorpusError("no recording of the corpus has both features and a waveform stored")
     cache = split.cache.select(usable)
     if any(cache.columns[name].array is None for name in ("mel", "pitch")):
         raise CacheError("enable_memory_mapping and memory_cache are off")
-    columns = {**stored_columns(cache.columns), "wave": array}
-    places = {name: cache.starts[name] for name in ("mel", "pitch")} | {"wave": starts[usable]}
+    columns = {**stored_columns(cache.columns), "wave": waves.array}
+    places = {name: cache.starts[name] for name in ("mel", "pitch")}
+    places["wave"] = waves.starts[usable]
     return PieceSource(cache.ids, cache.mel_lengths, settings, columns, places)

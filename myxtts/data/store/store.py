@@ -22,7 +22,7 @@ import numpy as np
 
 from myxtts.atomic import UNWRITABLE
 from myxtts.data.store import mmap
-from myxtts.data.store.disk import explained, write_atomically
+from myxtts.data.store.disk import explained, unwritable_message, write_atomically
 from myxtts.data.store.errors import REMEDY, CacheError
 from myxtts.data.store.shard_index import ARRAYS, ShardIndex, Strings, decode_index, encode_index
 from myxtts.data.store.shard_writer import Column, Row, ShardDraft, hash64, in_blocks
@@ -87,9 +87,12 @@ class Store:
     # Writing
 
     def create(self) -> None:
-        """Make the folder, its manifest and companions, or mend those that are not as expected."""
-        with explained(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        """Make the folder, its manifest and companions, or write again those that differ."""
+        try:
+            with explained(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CacheError(unwritable_message(self.folder.parent, error)) from error
         if self._verify_fixed_files():
             # Whoever holds the store takes the temporary files of others for leftovers.
             with self.lock():

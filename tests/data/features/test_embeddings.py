@@ -17,9 +17,9 @@ from myxtts.data.batches.training_data import TrainingData, described
 from myxtts.data.corpus.utterance import CorpusError, with_other_paces
 from myxtts.data.features import embeddings
 from myxtts.data.features.embeddings import (
+    EmbeddingWork,
     VoiceEncoder,
     compute_embeddings,
-    embedding_store,
     store_embeddings,
 )
 from myxtts.data.features.features import at_pace
@@ -76,7 +76,7 @@ def original(tmp_path_factory) -> Path:
 @pytest.fixture
 def tiny(original, tmp_path, monkeypatch) -> TinyCache:
     """Twenty recordings, described in shards of eight, at most three at a time."""
-    monkeypatch.setattr(embeddings._EmbeddingWork, "largest_shard", 8)
+    monkeypatch.setattr(embeddings.EmbeddingWork, "largest_shard", 8)
     monkeypatch.setattr(embeddings, "_AT_A_TIME", 3)
     return locate(Path(shutil.copytree(original, tmp_path / "corpus")))
 
@@ -182,7 +182,7 @@ def test_another_encoder_has_another_store(tiny):
     first, second = Listener(0), Listener(1)
     assert_sound(store(tiny, first), tiny, first)
     assert_sound(store(tiny, second), tiny, second)
-    folders = [embedding_store(tiny.folder, one.encoder()).folder for one in (first, second)]
+    folders = [EmbeddingWork(tiny.folder, one.encoder()).store.folder for one in (first, second)]
     assert folders[0] != folders[1] and all(folder.is_dir() for folder in folders)
     assert_sound(store(tiny, first), tiny, first)
     assert (len(first.heard), len(second.heard)) == (20, 20)
@@ -408,7 +408,7 @@ def test_damage_among_the_voices_is_found_and_dropped(tiny, kind):
 
 def test_a_store_without_its_manifest_hides_nothing_else(tiny):
     store(tiny, Listener())
-    folder = embedding_store(tiny.folder, Listener().encoder()).folder
+    folder = EmbeddingWork(tiny.folder, Listener().encoder()).store.folder
     (folder / "store.json").unlink()
     found = take_inventory(tiny.location, tiny.utterances)
     assert found.damaged == (folder.name,) and found.derived == ()
@@ -418,7 +418,7 @@ def test_a_store_without_its_manifest_hides_nothing_else(tiny):
 def test_a_manifest_without_its_last_byte_is_written_again_and_the_voices_are_kept(tiny):
     store(tiny, Listener())
     sound = contents(tiny.folder)
-    path = embedding_store(tiny.folder, Listener().encoder()).folder / "store.json"
+    path = EmbeddingWork(tiny.folder, Listener().encoder()).store.folder / "store.json"
     path.write_bytes(path.read_bytes()[:-1])
     assert [problem.file for problem in verify_cache_of_voices(tiny)] == ["store.json"]
     fix_cache(tiny.location, tiny.utterances, workers=1)
@@ -431,7 +431,7 @@ def test_leftovers_among_the_voices_are_removed(tiny):
     listener = Listener()
     store(tiny, listener)
     sound = contents(tiny.folder)
-    folder = embedding_store(tiny.folder, listener.encoder()).folder
+    folder = EmbeddingWork(tiny.folder, listener.encoder()).store.folder
     (folder / "0123.embedding.5.tmp").write_bytes(b"half")
     (problem,) = verify_cache_of_voices(tiny)
     assert problem.what == "a foreign or temporary file"

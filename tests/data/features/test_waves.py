@@ -13,10 +13,11 @@ from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.corpus.utterance import with_other_paces
 from myxtts.data.features import waves
+from myxtts.data.features.derived import store_derived
 from myxtts.data.features.features import FeatureSettings, compute_features, load_samples
 from myxtts.data.features.repair import collect_garbage, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
-from myxtts.data.features.waves import as_hops, store_waves, wave_store
+from myxtts.data.features.waves import WaveWork, as_hops
 from myxtts.data.store.errors import CacheError
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import TinyCache, contents, flip_bit, locate
@@ -32,7 +33,7 @@ def original(tmp_path_factory) -> Path:
 @pytest.fixture
 def tiny(original, tmp_path, monkeypatch) -> TinyCache:
     """Ten recordings, stored in shards of four."""
-    monkeypatch.setattr(waves._WaveWork, "largest_shard", 4)
+    monkeypatch.setattr(waves.WaveWork, "largest_shard", 4)
     return locate(Path(shutil.copytree(original, tmp_path / "corpus")))
 
 
@@ -40,7 +41,8 @@ def store(tiny: TinyCache, utterances=None, **options) -> list[np.ndarray]:
     """The stored waveform of each utterance, hop by hop."""
     utterances = tiny.utterances if utterances is None else utterances
     settings = tiny.location.settings
-    array, starts, rejections = store_waves(utterances, tiny.folder, settings, workers=1, **options)
+    found = store_derived(WaveWork(tiny.folder, settings), utterances, **options)
+    array, starts, rejections = found.array, found.starts, found.rejections
     assert array.dtype == np.int16 and array.shape[1] == HOP
     assert rejections == [] and starts.min() >= 0
     ends = [start + len(truth(tiny, one)) for one, start in zip(utterances, starts, strict=True)]
@@ -132,9 +134,9 @@ def test_settings_that_change_no_sample_share_the_store(tiny):
         replace(settings, spec=AudioSpec(n_fft=2048)),
         replace(settings, trim_top_db=40.0),
     ]
-    own = wave_store(tiny.folder, settings).folder
-    assert {wave_store(tiny.folder, one).folder for one in same} == {own}
-    folders = {wave_store(tiny.folder, one).folder for one in other}
+    own = WaveWork(tiny.folder, settings).store.folder
+    assert {WaveWork(tiny.folder, one).store.folder for one in same} == {own}
+    folders = {WaveWork(tiny.folder, one).store.folder for one in other}
     assert len(folders) == 4 and own not in folders
 
 
@@ -151,17 +153,19 @@ def test_a_changed_recording_is_all_that_is_stored_again(tiny):
 def test_recordings_that_cannot_be_read_are_named_and_begin_nowhere(tiny):
     soundfile.write(tiny.utterances[3].audio, np.zeros(8000), 22050)
     tiny.utterances[7].audio.write_bytes(b"no recording")
-    *_, rejections = store_waves(tiny.utterances, tiny.folder, tiny.location.settings, workers=1)
+    work = WaveWork(tiny.folder, tiny.location.settings)
+    rejections = store_derived(work, tiny.utterances).rejections
     assert [one.id for one in rejections] == ["utt-0003", "utt-0007"]
     assert rejections[0].reason == "silent recording"
-    _, starts, _ = store_waves(tiny.utterances, tiny.folder, tiny.location.settings, workers=1)
+    starts = store_derived(work, tiny.utterances).starts
     assert np.flatnonzero(starts < 0).tolist() == [3, 7]
 
 
 def test_where_nothing_can_be_written_it_says_so(tiny, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CacheError, match="file"):
-        store_waves(tiny.utterances, tmp_path / "file" / "cache", tiny.location.settings)
+        work = WaveWork(tmp_path / "file" / "cache", tiny.location.settings)
+        store_derived(work, tiny.utterances)
 
 
 # What is damaged.
