@@ -1,4 +1,4 @@
-"""What is dropped of a corpus and why."""
+"""What is dropped of a corpus: the reasons, how they are reported, and how much is too much."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,6 @@ TOO_FAST = "fewer frames than tokens"
 NO_TOKENS = "nothing to say"
 NO_VOICE = "no voice"
 NOT_FINITE = "not-a-number features"
-# Of a handful of validation utterances a share says nothing: so many may always be left out.
-FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +42,17 @@ def by_reason(rejections: Iterable[Rejection]) -> dict[str, list[Rejection]]:
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
+def is_too_much(dropped: int, total: int, max_rejected: float, few: int = 0) -> bool:
+    """Whether nothing is left, or more was dropped than a share; so `few` may always be."""
+    return dropped >= total or dropped > max(few, max_rejected * total)
+
+
 def describe_rejections(
     rejections: Sequence[Rejection], total: int, verb: str = "could not be prepared"
 ) -> str:
-    """Count by reason, with names, and say what to do."""
-    reasons: dict[str, list[Rejection]] = {}
-    for rejection in rejections:
-        reasons.setdefault(rejection.reason, []).append(rejection)
+    """All in one line: counted by reason, with names and hours."""
     parts = []
-    for reason, group in sorted(reasons.items(), key=lambda item: -len(item[1])):
+    for reason, group in by_reason(rejections).items():
         names = ", ".join(rejection.id for rejection in group[:5])
         more = f" and {len(group) - 5} more" if len(group) > 5 else ""
         detail = f" ({group[0].detail})" if group[0].detail else ""
@@ -60,3 +60,17 @@ def describe_rejections(
         length = f", {hours:.2f} h" if hours else ""
         parts.append(f"{len(group)} x {reason}{length}: {names}{more}{detail}")
     return f"{len(rejections)} of {total} utterances {verb}: " + "; ".join(parts)
+
+
+def list_rejections(rejections: Sequence[Rejection], named: int = 20) -> str:
+    """A paragraph for each reason, in which so many are named with their details."""
+    lines = []
+    for reason, group in by_reason(rejections).items():
+        lines += [f"  {len(group):,} x {reason}", *name_some(group, named)]
+    return "\n".join(lines)
+
+
+def name_some(group: Sequence[Rejection], named: int) -> list[str]:
+    """A line for each of the first, and one for how many more there are."""
+    lines = [f"      {rejection.id}: {rejection.detail}" for rejection in group[:named]]
+    return lines + ([f"      and {len(group) - named:,} more"] if len(group) > named else [])

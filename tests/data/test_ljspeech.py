@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from myxtts.config.config import DataConfig, XTTSConfig
-from myxtts.data.batches.modes import PreparationError
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.ljspeech import LJSpeechDataset
+from myxtts.data.store.errors import PreparationError
 from myxtts.errors import UserError
 from tests.data.conftest import TRAINED, UTTERANCES
 from tests.helpers.compare_batches import arrays_of, assert_same_batches, rows_by_index

@@ -57,9 +57,9 @@ def verify(args: argparse.Namespace) -> None:
 
 def fix(args: argparse.Namespace) -> None:
     """Mend the cache; what cannot be prepared stays dropped, as `prepare` would tell."""
-    from myxtts.cli.commands.prepare import describe
     from myxtts.data.features.corpora import read_parts
     from myxtts.data.features.repair import fix_cache
+    from myxtts.data.rejections import list_rejections
 
     data = corpus_config(args).data
     for part in read_parts(data):
@@ -70,7 +70,7 @@ def fix(args: argparse.Namespace) -> None:
         count = len(done.problems)
         print(f"{count} problem{'' if count == 1 else 's'}; made again: {done.remade.made:,} rows")
         if done.remade.rejections:
-            print(f"these cannot be prepared:\n{describe(done.remade.rejections)}")
+            print(f"these cannot be prepared:\n{list_rejections(done.remade.rejections)}")
 
 
 def gc(args: argparse.Namespace) -> None:

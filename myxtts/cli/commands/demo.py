@@ -152,12 +152,13 @@ def make_corpus(args: argparse.Namespace) -> Path:
 
 def prepare(config: XTTSConfig) -> None:
     """Compute the features of the corpus, unless they are stored."""
-    from myxtts.cli.commands.prepare import describe, prepare_part
+    from myxtts.cli.commands.prepare import prepare_part
     from myxtts.data.features.corpora import read_parts
+    from myxtts.data.rejections import list_rejections
 
     bad = [one for part in read_parts(config.data) for one in prepare_part(part, config.data)]
     if bad:
-        raise UserError(f"the built-in corpus could not be prepared:\n{describe(bad)}")
+        raise UserError(f"the built-in corpus could not be prepared:\n{list_rejections(bad)}")
 
 
 def train(config: XTTSConfig) -> str:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_NAMED = 20  # recordings that are named one by one
-
 
 def add(verbs: argparse._SubParsersAction) -> None:
     about = "compute the features and tokens of a corpus and store them"
@@ -35,6 +33,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 def run(args: argparse.Namespace) -> None:
     from myxtts.data.corpus.language_check import check_languages
     from myxtts.data.features.corpora import read_parts
+    from myxtts.data.rejections import list_rejections
 
     config = corpus_config(args)
     if config.data.preprocessing_mode == "runtime":
@@ -49,12 +48,12 @@ def run(args: argparse.Namespace) -> None:
         bad += found
     if bad and not args.skip_bad:
         raise UserError(
-            f"{_count(len(bad))} could not be prepared:\n{describe(bad)}\n"
-            "All others are stored. Mend these recordings or their lines in the metadata "
-            "and run the same command again, or leave them out with --skip-bad"
+            f"{_count(len(bad))} could not be prepared:\n{list_rejections(bad)}\n"
+            "All others are stored. Fix these recordings or their lines in the metadata "
+            "and run the same command again, or skip them with --skip-bad"
         )
     if bad:
-        print(f"{_count(len(bad))} left out:\n{describe(bad)}")
+        print(f"{_count(len(bad))} dropped:\n{list_rejections(bad)}")
 
 
 def prepare_part(part: "CorpusPart", data: DataConfig) -> "list[Rejection]":
@@ -128,19 +127,6 @@ def describe_voices(
     rebuilt = done.rebuilt["voices"]
     print(_counted("voices", made, rebuilt, before.stored, len(rejections)))
     return rejections
-
-
-def describe(bad: "Sequence[Rejection]") -> str:
-    """Name what could not be prepared, by reason, with what to do about each."""
-    from myxtts.data.rejections import by_reason
-
-    lines = []
-    for reason, group in by_reason(bad).items():
-        lines.append(f"  {len(group):,} x {reason}")
-        lines += [f"      {one.id}: {one.detail}" for one in group[:_NAMED]]
-        if len(group) > _NAMED:
-            lines.append(f"      and {len(group) - _NAMED:,} more")
-    return "\n".join(lines)
 
 
 def _drop_damage(stores: "Sequence[Store]") -> None:

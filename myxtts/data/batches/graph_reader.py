@@ -19,7 +19,7 @@ from myxtts.data.store.errors import CacheError
 from myxtts.data.store.mmap import keep_freed_memory
 from myxtts.data.store.packed_cache import PackedCache
 from myxtts.data.store.shard_writer import BLOCK
-from myxtts.monitoring.cores import available_cores
+from myxtts.data.store.workers import worker_count
 from myxtts.monitoring.timers import HAND_OVER, stage
 from myxtts.runtime import gpus
 
@@ -55,7 +55,7 @@ def reader_options(data: DataConfig) -> ReaderOptions:
         prefetch=data.prefetch_buffer_size,
         overlap=data.optimize_cpu_gpu_overlap,
         device=device,
-        workers=min(data.num_workers, available_cores()),
+        workers=worker_count(data),
     )
 
 

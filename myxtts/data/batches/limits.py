@@ -1,18 +1,36 @@
-"""A corpus looked at before anything is computed: what training would drop, and why."""
+"""The limits of a configuration: what training drops, and when that is too much."""
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from myxtts.audio.io import MIN_SAMPLES, TOO_SHORT, AudioInfo, examine_audio
 from myxtts.config.config import DataConfig
+from myxtts.data.batches.split import Split
 from myxtts.data.corpus.corpus import Corpus
 from myxtts.data.corpus.headers import inspect_recordings
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.features import FeatureSettings, frames_of_header
 from myxtts.data.features.prepare import encode_all
-from myxtts.data.rejections import NO_TOKENS, TEXT_TOO_LONG, TOO_FAST, TOO_LONG, Rejection
+from myxtts.data.rejections import (
+    NO_TOKENS,
+    TEXT_TOO_LONG,
+    TOO_FAST,
+    TOO_LONG,
+    Rejection,
+    describe_rejections,
+    is_too_much,
+)
+from myxtts.data.store.errors import PreparationError
 from myxtts.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+# A share of a handful of validation utterances says nothing: so many may always be dropped.
+FEW = 3
 
 
 @dataclass(frozen=True)
@@ -26,10 +44,10 @@ class Examination:
     def check(self, max_rejected: float) -> None:
         """Refuse a corpus of which nothing or too little is left."""
         dropped, kept = len(self.corpus.rejections), len(self.corpus.utterances)
-        if not kept or dropped > max_rejected * (dropped + kept):
+        if is_too_much(dropped, dropped + kept, max_rejected):
             raise CorpusError(
                 f"{self.corpus.root}: {dropped:,} of {dropped + kept:,} utterances would be "
-                f"dropped; at most {max_rejected:.0%} may be. Mend the recordings or the metadata, "
+                f"dropped; at most {max_rejected:.0%} may be. Fix the recordings or the metadata, "
                 "or raise the limits (--max-mel-frames, --max-text-length, max_rejected)"
             )
 
@@ -77,3 +95,48 @@ def _faults(
         yield NO_TOKENS, "its text holds nothing that can be spoken"
     if tokens > frames:
         yield TOO_FAST, f"{tokens:,} tokens in {frames:,} frames"
+
+
+def within_limits(split: Split, data: DataConfig) -> Split:
+    """Drop what is too long to train on."""
+    texts = np.array([len(u.text) for u in split.utterances])
+    reasons = (
+        (split.plan_lengths > data.max_mel_frames, TOO_LONG),
+        (texts > data.max_text_length, TEXT_TOO_LONG),
+        (split.cache.text_lengths > split.plan_lengths, TOO_FAST),
+    )
+    keep = np.ones(len(split), bool)
+    rejections = []
+    for bad, reason in reasons:
+        for i in np.flatnonzero(bad & keep).tolist():
+            seconds = split.location.settings.spec.seconds(float(split.plan_lengths[i]))
+            rejections.append(Rejection(split.utterances[i].id, reason, "", seconds))
+        keep &= ~bad
+    return split.keep(keep, rejections)
+
+
+def check_dropped(
+    rejections: Sequence[Rejection],
+    total: int,
+    data: DataConfig,
+    *,
+    unusable: int = 0,
+    advice: str = "Fix the corpus, or raise max_rejected",
+) -> None:
+    """Log what is dropped of a part of the corpus; raise where it is too much.
+
+    `unusable` utterances are dropped as well, and were reported before.
+    """
+    found = describe_rejections(rejections, total, verb="dropped")
+    if is_too_much(len(rejections) + unusable, total, data.max_rejected, FEW):
+        more = f", {unusable} more are unusable" if unusable else ""
+        raise CorpusError(f"{found}{more}; at most {data.max_rejected:.0%} may be. {advice}")
+    if rejections:
+        logger.warning("%s", found)
+
+
+def check_unusable(rejections: Sequence[Rejection], split: Split, data: DataConfig) -> None:
+    """The same for what could not be derived from a split; the mode precompute accepts none."""
+    if rejections and split.mode == "precompute":
+        raise PreparationError(describe_rejections(rejections, len(split)))
+    check_dropped(rejections, len(split), data)

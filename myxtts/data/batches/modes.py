@@ -2,8 +2,6 @@
 
 import logging
 import os
-import shutil
-import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -11,47 +9,37 @@ from pathlib import Path
 
 import numpy as np
 
-from myxtts.audio.io import TOO_SHORT, AudioError
-from myxtts.audio.threads import single_threaded_blas
-from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.audio.io import TOO_SHORT
+from myxtts.config.config import XTTSConfig
 from myxtts.data.batches import auto_mode
+from myxtts.data.batches.circumstances import measure
+from myxtts.data.batches.limits import check_dropped, within_limits
 from myxtts.data.batches.split import Split, open_stores
 from myxtts.data.corpus.corpus import Corpus
 from myxtts.data.corpus.headers import inspect_recordings
 from myxtts.data.corpus.utterance import CorpusError, Utterance
-from myxtts.data.features.features import FeatureSettings, compute_features, frames_of_header
+from myxtts.data.features.features import FeatureSettings, frames_of_header
 from myxtts.data.features.keys import keys_of, missing_features, missing_tokens, rejections_of
 from myxtts.data.features.location import CacheLocation, locate_cache
 from myxtts.data.features.prepare import (
-    SPARE_BYTES,
     Progress,
     encode_all,
-    estimate_bytes,
-    nearest_folder,
     prepare,
 )
 from myxtts.data.rejections import (
-    FEW,
     NO_TOKENS,
-    TEXT_TOO_LONG,
-    TOO_FAST,
-    TOO_LONG,
     Rejection,
     describe_rejections,
 )
-from myxtts.data.store.errors import CacheError
+from myxtts.data.store.errors import CacheError, PreparationError
 from myxtts.data.store.integrity import drop, find_damage, report_damage
 from myxtts.data.store.packed_cache import PackedCache, memory_cache
 from myxtts.data.store.view import StoreView
-from myxtts.monitoring.cores import available_cores
+from myxtts.data.store.workers import worker_count
 from myxtts.monitoring.monitor import PerformanceMonitor
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
-
-
-class PreparationError(CacheError):
-    """The mode precompute could not prepare everything."""
 
 
 class ModeOpener:
@@ -71,11 +59,10 @@ class ModeOpener:
         self.speakers = sorted(corpora[0].speakers if speakers is None else speakers)
         self.languages = sorted({name for corpus in corpora for name in corpus.languages})
         self.tokenizer, self.progress, self.profiler = tokenizer, progress, profiler
-        cores = available_cores()
-        self.workers = min(self.data.num_workers, cores)
+        self.workers = worker_count(self.data)
         if self.workers < self.data.num_workers:
-            said = "num_workers is %d, but %d cores are available: %d workers are used"
-            logger.info(said, self.data.num_workers, cores, self.workers)
+            message = "num_workers is %d, but %d cores are available: %d workers are used"
+            logger.info(message, self.data.num_workers, self.workers, self.workers)
         self._granted: Counter[Path] = Counter()  # bytes of the budget, by cache
         self._report_unusable(corpora)
 
@@ -92,10 +79,19 @@ class ModeOpener:
         with self.profiler.profile_operation("open_cache"):
             split = by_mode[self.data.preprocessing_mode](list(utterances), location)
         split.cache = split.cache.numbered(self.speakers, self.languages)
-        split = self._within_limits(split)
+        total = len(split) + len(split.rejections)
+        split = within_limits(split, self.data)
+        unusable = int(split.is_bad.sum())
+        check_dropped(
+            split.rejections,
+            total,
+            self.data,
+            unusable=unusable,
+            advice="Raise max_mel_frames or max_text_length, fix the corpus, or raise max_rejected",
+        )
         if split.decision or split.opened:
             logger.info("%s: %s", part, split.decision or split.opened)
-        self._tell_profiler(split)
+        self._count_for_profiler(split)
         return split
 
     def _report_unusable(self, corpora: Sequence[Corpus]) -> None:
@@ -106,7 +102,7 @@ class ModeOpener:
         total = len(rejections) + sum(len(corpus.utterances) for corpus in corpora)
         if self.data.preprocessing_mode == "precompute":
             raise PreparationError(describe_rejections(rejections, total))
-        logger.warning("%s", describe_rejections(rejections, total, verb="left out"))
+        logger.warning("%s", describe_rejections(rejections, total, verb="dropped"))
 
     def _precompute(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         """Everything before the first step, or nothing."""
@@ -242,72 +238,16 @@ class ModeOpener:
 
     def _decide(self, split: Split, obstacle: str) -> Split:
         """Measure, choose, and say so in one line."""
-        missing = [split.utterances[i] for i in np.flatnonzero(~split.cache.is_cached)]
-        missing = [u for u in missing if u.id not in split.known_bad]
         if not self.data.auto_rebuild_mel_cache:
             obstacle = obstacle or "auto_rebuild_mel_cache is off"
-        hop = split.location.settings.spec.hop_length / split.location.settings.spec.sample_rate
-        todo = np.array([u.id not in split.known_bad for u in split.utterances], bool)
-        todo &= ~split.cache.is_cached
-        needed = estimate_bytes(missing, split.location.settings)
-        free = shutil.disk_usage(nearest_folder(split.location.folder)).free
-        budget = None
-        if self.data.cache_budget_gb and not obstacle:
-            stored = _stored_bytes(split.location) + self._granted[split.location.folder]
-            budget = max(0, int(self.data.cache_budget_gb * 1e9) - stored)
-        split.decision = auto_mode.decide(
-            auto_mode.Circumstances(
-                hours=float(split.plan_lengths.sum()) * hop / 3600,
-                missing_hours=float(split.plan_lengths[todo].sum()) * hop / 3600,
-                speed=_measure_speed(missing, split.location.settings, self.workers),
-                missing_bytes=needed,
-                free_bytes=max(0, free - SPARE_BYTES),
-                budget_bytes=budget,
-                epochs=self.config.training.epochs,
-                missing=len(missing),
-                shard_bytes=sum(column.unit for column in split.location.settings.columns),
-                obstacle=obstacle,
-            )
-        )
-        if budget is not None:
-            wanted = min(
-                split.decision.allowed_bytes, estimate_bytes(missing, split.location.settings)
-            )
-            self._granted[split.location.folder] += wanted
+        seen = measure(split, self.config, self.workers, obstacle, self._granted)
+        split.decision = auto_mode.decide(seen)
+        if seen.budget_bytes is not None:
+            granted = min(split.decision.allowed_bytes, seen.missing_bytes)
+            self._granted[split.location.folder] += granted
         return split
 
-    def _within_limits(self, split: Split) -> Split:
-        """Leave out what is too long to train on, and count all that is left out."""
-        total = len(split) + len(split.rejections)
-        texts = np.array([len(u.text) for u in split.utterances])
-        reasons = (
-            (split.plan_lengths > self.data.max_mel_frames, TOO_LONG),
-            (texts > self.data.max_text_length, TEXT_TOO_LONG),
-            (split.cache.text_lengths > split.plan_lengths, TOO_FAST),
-        )
-        keep = np.ones(len(split), bool)
-        hop = split.location.settings.spec.hop_length / split.location.settings.spec.sample_rate
-        rejections = []
-        for bad, reason in reasons:
-            for i in np.flatnonzero(bad & keep).tolist():
-                seconds = float(split.plan_lengths[i]) * hop
-                rejections.append(Rejection(split.utterances[i].id, reason, "", seconds))
-            keep &= ~bad
-        split = split.keep(keep, rejections)
-        said = describe_rejections(split.rejections, total, verb="left out")
-        if split.rejections:
-            logger.warning("%s", said)
-        left_out = len(split.rejections) + int(split.is_bad.sum())
-        is_much = left_out > max(FEW, self.data.max_rejected * total)
-        if is_much or not len(split):
-            unusable = f", {len(split.known_bad)} more are unusable" if split.known_bad else ""
-            raise CorpusError(
-                f"{said}{unusable}; at most {self.data.max_rejected:.0%} may be. Raise "
-                "max_mel_frames or max_text_length, mend the corpus, or raise max_rejected"
-            )
-        return split
-
-    def _tell_profiler(self, split: Split) -> None:
+    def _count_for_profiler(self, split: Split) -> None:
         if isinstance(self.profiler, PerformanceMonitor):  # a million calls would take a while
             hits = int(split.cache.is_cached.sum())
             self.profiler.record_cache_hit(hits)
@@ -318,21 +258,6 @@ class ModeOpener:
                 self.profiler.record_cache_hit()
             else:
                 self.profiler.record_cache_miss()
-
-
-def tell_left_out(rejections: Sequence[Rejection], split: Split, data: DataConfig) -> None:
-    """Log what is left out of a split; refuse where it is too much, or anything in precompute."""
-    total = len(split)
-    if rejections and split.mode == "precompute":
-        raise PreparationError(describe_rejections(rejections, total))
-    said = describe_rejections(rejections, total, verb="left out")
-    if len(rejections) > max(FEW, data.max_rejected * total) or len(rejections) == total:
-        raise CorpusError(
-            f"{said}; at most {data.max_rejected:.0%} may be. Mend the corpus, or raise "
-            "max_rejected"
-        )
-    if rejections:
-        logger.warning("%s", said)
 
 
 def _part(
@@ -346,23 +271,3 @@ def _part(
 
 def _exists(location: CacheLocation) -> bool:
     return location.features.folder.exists() and location.tokens.folder.exists()
-
-
-def _stored_bytes(location: CacheLocation) -> int:
-    return sum(sum(shard.sizes.values()) for shard in location.features.shards())
-
-
-def _measure_speed(utterances: list[Utterance], settings: FeatureSettings, workers: int) -> float:
-    """Seconds of audio per second, from a few recordings, times the workers."""
-    seconds, began = 0.0, 0.0
-    # The first one only warms up: tables are made on first use.
-    for number, utterance in enumerate(utterances[:: max(1, len(utterances) // 8)][:9]):
-        if number < 2:
-            seconds, began = 0.0, time.perf_counter()
-        try:
-            with single_threaded_blas():
-                frames = len(compute_features(utterance.audio, settings, utterance.pace)["mel"])
-        except AudioError:
-            continue
-        seconds += frames * settings.spec.hop_length / settings.spec.sample_rate
-    return max(1e-3, workers * seconds / max(1e-9, time.perf_counter() - began))

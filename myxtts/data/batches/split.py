@@ -20,7 +20,7 @@ from myxtts.data.rejections import Rejection
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.packed_cache import PackedCache, open_cache
 from myxtts.data.store.view import StoreView
-from myxtts.monitoring.cores import available_cores
+from myxtts.data.store.workers import worker_count
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
         split.known_bad,
     )
     lacking = int((~split.cache.is_cached & ~split.is_bad).sum())
-    workers = min(data.num_workers, available_cores())
+    workers = worker_count(data)
     ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
     try:
         yield from readers.filling_batches(split.cache, plan, filler, workers, ahead)

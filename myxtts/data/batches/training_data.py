@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from myxtts.config.config import DataConfig, XTTSConfig
-from myxtts.data.batches.modes import ModeOpener, tell_left_out
+from myxtts.data.batches.limits import check_unusable
+from myxtts.data.batches.modes import ModeOpener
 from myxtts.data.batches.plan import BatchOptions
 from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.readers import in_background
@@ -80,7 +81,7 @@ class TrainingData:
     def train_batches(self, epoch: int = 0, start: int = 0):
         """The batches of an epoch, from any of them on."""
         batches = self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
-        self._tell_reader("training", batches.reader)
+        self._log_reader("training", batches.reader)
         return batches
 
     def stream(self, epoch: int = 0, start: int = 0) -> Iterator[tuple[int, int, dict]]:
@@ -105,7 +106,7 @@ class TrainingData:
         if self.val is None:
             raise CorpusError("this corpus has no validation part: raise val_fraction")
         batches = self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
-        self._tell_reader("validation", batches.reader)
+        self._log_reader("validation", batches.reader)
         return batches
 
     def speaker_batches(self, each: int = 4):
@@ -117,7 +118,7 @@ class TrainingData:
         chosen[order] = np.arange(len(order)) - starts < each
         return self._batches(self.train.keep(chosen, ()), self.batch_options, 0, 0, shuffle=False)
 
-    def _tell_reader(self, part: str, reader: str) -> None:
+    def _log_reader(self, part: str, reader: str) -> None:
         """Log how batches are made, whenever that changes."""
         if self.readers is not None and self.readers.get(part) != reader:
             self.readers[part] = reader
@@ -137,7 +138,7 @@ def described(
 ) -> Split:
     """The split with what a frozen encoder says of every voice; who has none is left out."""
     embeddings, rejections = _embeddings(split, encoder, data, progress)
-    tell_left_out(rejections, split, data)
+    check_unusable(rejections, split, data)
     split = replace(split, cache=replace(split.cache, embeddings=embeddings))
     return split.keep(embeddings.rows >= 0, rejections)
 

@@ -21,7 +21,7 @@ from myxtts.data.corpus.filtering import Sieve, Speakers
 from myxtts.data.corpus.recordings import EXTENSIONS, Recordings, folder_path, make_locator
 from myxtts.data.corpus.table_columns import is_numbers
 from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten
-from myxtts.data.rejections import Rejection, by_reason
+from myxtts.data.rejections import Rejection, by_reason, is_too_much
 
 _HASH_RANGE = 2**64
 _SAMPLE = 400  # utterances that stand for all where the corpus is described and checked
@@ -215,7 +215,7 @@ def _check_enough(
 ) -> None:
     """Refuse a corpus of which nothing or too little is left."""
     total = len(utterances) + len(rejections)
-    if utterances and len(rejections) <= max_rejected * total:
+    if not is_too_much(len(rejections), total, max_rejected):
         return
     counts = [
         f"  {reason}: {len(group):,}, such as {group[0].id} ({group[0].detail})"
@@ -228,7 +228,7 @@ def _check_enough(
                 f"{root}: {len(rejections):,} of {total:,} utterances cannot be used; "
                 + (f"at most {max_rejected:.0%} may be dropped" if utterances else "none is left"),
                 *counts,
-                f"It was understood as: {understood}. Mend the metadata or the recordings, or name "
+                f"It was understood as: {understood}. Fix the metadata or the recordings, or name "
                 "other files (--metadata-train-file, --wavs-train-dir)",
             ]
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from myxtts.data.corpus.corpus import Corpus
 from myxtts.data.corpus.utterance import Utterance, shorten
-from myxtts.data.rejections import Rejection, by_reason
+from myxtts.data.rejections import Rejection, by_reason, name_some
 
 _EXAMPLES = 3
 _NAMES = 6
@@ -39,9 +39,7 @@ def _dropped(corpus: Corpus) -> list[str]:
         lines[0] += f"  {100 * count / (count + len(corpus.utterances)):.1f} % of all"
     for reason, group in by_reason(corpus.rejections).items():
         lines.append(_line(f"  {reason}", len(group), _lost(group)))
-        lines += [f"      {rejection.id}: {rejection.detail}" for rejection in group[:_EXAMPLES]]
-        if len(group) > _EXAMPLES:
-            lines.append(f"      and {len(group) - _EXAMPLES:,} more")
+        lines += name_some(group, _EXAMPLES)
     return lines
 
 

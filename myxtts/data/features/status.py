@@ -60,13 +60,12 @@ def take_inventory(location: CacheLocation, utterances: Sequence[Utterance]) -> 
     features, view = _count(location.features, utterances, missing_features)
     tokens, _ = _count(location.tokens, utterances, missing_tokens)
     derived, damaged = _count_derived(location.folder, utterances)
-    spec = location.settings.spec
     frames = int(view.lengths[view.latest].sum(dtype=np.int64)) if view else 0
     return Inventory(
         utterances=len(utterances),
         features=features,
         tokens=tokens,
-        hours=frames * spec.hop_length / spec.sample_rate / 3600,
+        hours=location.settings.spec.seconds(frames) / 3600,
         dtype=location.settings.dtype,
         others=tuple(other_stores(location)),
         derived=derived,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from myxtts.config.config import DataConfig
-from myxtts.data.batches.modes import tell_left_out
+from myxtts.data.batches.limits import check_unusable
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, with_stored_features
 from myxtts.data.batches.training_data import TrainingData
@@ -22,8 +22,8 @@ from myxtts.data.segments.segments import (
     stored_columns,
 )
 from myxtts.data.store.errors import CacheError
+from myxtts.data.store.workers import worker_count
 from myxtts.errors import UserError
-from myxtts.monitoring.cores import available_cores
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) ->
     settings = split.location.settings
     if not settings.with_pitch:
         raise CacheError("the cache has no pitch: set with_pitch")
-    workers = min(data.num_workers, available_cores())
+    workers = worker_count(data)
     if not split.is_complete:
         report = prepare(
             split.utterances,
@@ -163,7 +163,7 @@ def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) ->
         verify=data.cache_verification,
         progress=progress,
     )
-    tell_left_out(waves.rejections, split, data)
+    check_unusable(waves.rejections, split, data)
     usable = split.cache.is_cached & (waves.starts >= 0)
     if not usable.any():
         raise CorpusError("no recording of the corpus has both features and a waveform stored")

@@ -7,3 +7,7 @@ REMEDY = "; run `myxtts cache fix` or verify_and_fix_cache(fix=True)"
 
 class CacheError(UserError):
     """The cache cannot be written, or what it holds is not what was written."""
+
+
+class PreparationError(CacheError):
+    """The mode precompute could not prepare everything."""

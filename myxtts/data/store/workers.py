@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from myxtts.audio.threads import single_threaded_blas
+from myxtts.config.config import DataConfig
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.mmap import keep_freed_memory
 from myxtts.monitoring.cores import available_cores
@@ -22,6 +23,11 @@ Result = TypeVar("Result")
 
 # Starting a process costs about as much as this many shards of a small corpus.
 FEW_TASKS = 4
+
+
+def worker_count(data: DataConfig) -> int:
+    """As many workers as are configured, but no more than there are cores."""
+    return min(data.num_workers, available_cores())
 
 
 class Workers:

@@ -86,7 +86,7 @@ def test_skip_bad_leaves_them_out_and_succeeds(myxtts, corpus):
     damage_recordings(corpus)
     code, out, err = myxtts("prepare", corpus, "--skip-bad")
     assert (code, err) == (0, "")
-    assert "3 utterances left out:" in out
+    assert "3 utterances dropped:" in out
     assert "utt-0002" in out
 
 

@@ -14,11 +14,10 @@ import psutil
 import pytest
 
 from myxtts.config.config import XTTSConfig
-from myxtts.data.batches.modes import PreparationError
 from myxtts.data.features import prepare as preparing
 from myxtts.data.features.prepare import prepare
 from myxtts.data.features.repair import fix_cache, verify_cache
-from myxtts.data.store.errors import CacheError
+from myxtts.data.store.errors import CacheError, PreparationError
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import (
     ROOT,

@@ -16,6 +16,7 @@ from myxtts.data.batches.graph_reader import Batches, ReaderOptions, cached_batc
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
 from myxtts.data.batches.runtime_reader import runtime_dataset
 from myxtts.data.batches.training_data import TrainingData
+from myxtts.data.store import workers
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.packed_cache import PackedCache
 from myxtts.data.store.shard_writer import Column, Row
@@ -260,7 +261,7 @@ def test_with_a_gpu_batches_go_to_it_unless_that_is_switched_off(monkeypatch):
 
 
 def test_every_switch_of_the_configuration_reaches_the_reader(monkeypatch):
-    monkeypatch.setattr(graph_reader, "available_cores", lambda: 3)
+    monkeypatch.setattr(workers, "available_cores", lambda: 3)
     data = DataConfig(
         use_tf_native_loading=False,
         prefetch_buffer_size=7,

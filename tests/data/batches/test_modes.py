@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import soundfile
 
+from myxtts.data import rejections
 from myxtts.data.batches import auto_mode, graph_reader, modes
-from myxtts.data.batches.modes import PreparationError
 from myxtts.data.batches.split import split_dataset
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.prepare import prepare
 from myxtts.data.features.status import take_inventory
-from myxtts.data.store.errors import CacheError
+from myxtts.data.store.errors import CacheError, PreparationError
 from myxtts.data.store.store import Store
 from tests.data.conftest import TRAINED, UTTERANCES, configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches, rows_by_index
@@ -496,11 +496,11 @@ def test_what_is_too_long_is_dropped_and_counted(corpus, caplog, mode):
     data = opened(corpus, mode, max_mel_frames=frames, max_text_length=letters)
     assert len(data.train) == TRAINED - too_long.sum() - wordy.sum()
     reasons = [rejection.reason for rejection in data.train.rejections]
-    assert reasons.count(modes.TOO_LONG) == too_long.sum() > 0
-    assert reasons.count(modes.TEXT_TOO_LONG) == wordy.sum() > 0
-    assert f"{too_long.sum()} x {modes.TOO_LONG}" in warnings(caplog)
-    assert f"{wordy.sum()} x {modes.TEXT_TOO_LONG}" in warnings(caplog)
-    seconds = sum(r.seconds for r in data.train.rejections if r.reason == modes.TOO_LONG)
+    assert reasons.count(rejections.TOO_LONG) == too_long.sum() > 0
+    assert reasons.count(rejections.TEXT_TOO_LONG) == wordy.sum() > 0
+    assert f"{too_long.sum()} x {rejections.TOO_LONG}" in warnings(caplog)
+    assert f"{wordy.sum()} x {rejections.TEXT_TOO_LONG}" in warnings(caplog)
+    seconds = sum(r.seconds for r in data.train.rejections if r.reason == rejections.TOO_LONG)
     assert seconds == pytest.approx(lengths[too_long].sum() * 256 / 22050)
     assert all((batch["mel_lengths"] <= frames).all() for batch in arrays_of(data.train_batches(0)))
 
@@ -511,12 +511,12 @@ def test_more_tokens_than_frames_are_dropped_and_counted(corpus, caplog):
     lines[3] = "utt-0003|" + "far too many words for so short a time " * 5
     metadata.write_text("\n".join(lines) + "\n")
     data = opened(corpus)
-    assert [(r.id, r.reason) for r in data.train.rejections] == [("utt-0003", modes.TOO_FAST)]
+    assert [(r.id, r.reason) for r in data.train.rejections] == [("utt-0003", rejections.TOO_FAST)]
     assert "1 x fewer frames than tokens" in warnings(caplog)
 
 
 def test_nothing_left_is_an_error_that_says_why(corpus):
-    expected = "26 of 26 utterances left out: 26 x too long.* at most 100% may be"
+    expected = "26 of 26 utterances dropped: 26 x too long.* at most 100% may be"
     with pytest.raises(CorpusError, match=expected):
         opened(corpus, max_mel_frames=20, max_rejected=1.0)
 
@@ -524,7 +524,7 @@ def test_nothing_left_is_an_error_that_says_why(corpus):
 def test_too_much_left_out_is_an_error(corpus):
     lengths = np.sort(opened(corpus, "runtime").train.plan_lengths)
     assert len(opened(corpus, "runtime", max_mel_frames=int(lengths[-7])).train) == TRAINED - 6
-    with pytest.raises(CorpusError, match="7 of 26 utterances left out.*at most 25% may be"):
+    with pytest.raises(CorpusError, match="7 of 26 utterances dropped.*at most 25% may be"):
         opened(corpus, "runtime", max_mel_frames=int(lengths[-8]))
 
 

@@ -7,10 +7,10 @@ import shutil
 import pytest
 
 from myxtts.bench.tuning import _without_storing
-from myxtts.data.batches import modes
 from myxtts.data.batches.filling import CacheFiller
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.features import prepare
+from myxtts.data.store import workers
 from myxtts.data.store.errors import CacheError
 from tests.data.conftest import TRAINED, configured
 
@@ -79,7 +79,7 @@ def test_a_store_that_another_process_writes_is_reported(corpus, caplog, monkeyp
 
 
 def test_fewer_workers_than_asked_for_are_reported(corpus, caplog, monkeypatch):
-    monkeypatch.setattr(modes, "available_cores", lambda: 2)
+    monkeypatch.setattr(workers, "available_cores", lambda: 2)
     TrainingData(configured(corpus, preprocessing_mode="runtime", num_workers=64))
     expected = "num_workers is 64, but 2 cores are available: 2 workers are used"
     assert said(caplog, "num_workers") == [expected]

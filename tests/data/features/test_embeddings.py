@@ -12,7 +12,6 @@ import pytest
 import soundfile
 
 from myxtts.audio.io import SILENT, AudioError, read_audio
-from myxtts.data.batches.modes import PreparationError
 from myxtts.data.batches.training_data import TrainingData, described
 from myxtts.data.corpus.utterance import CorpusError, with_other_paces
 from myxtts.data.features import embeddings
@@ -25,7 +24,7 @@ from myxtts.data.features.embeddings import (
 from myxtts.data.features.features import at_pace
 from myxtts.data.features.repair import collect_garbage, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
-from myxtts.data.store.errors import CacheError
+from myxtts.data.store.errors import CacheError, PreparationError
 from myxtts.data.store.packed_cache import Embeddings
 from tests.data.conftest import TRAINED, configured
 from tests.helpers.compare_batches import arrays_of
@@ -334,7 +333,7 @@ def test_a_recording_without_a_voice_is_left_out_by_name(prepared, mode, caplog)
     listener = Listener(deaf_to=len(read_audio(trained[7].audio, 16000)))
     with caplog.at_level(logging.WARNING, "myxtts"):
         data = open_data(prepared, listener, preprocessing_mode=mode)
-    assert f"1 of {TRAINED} utterances left out: 1 x silent recording" in caplog.text
+    assert f"1 of {TRAINED} utterances dropped: 1 x silent recording" in caplog.text
     assert trained[7].id in caplog.text
     assert trained[7].id not in [u.id for u in data.train.utterances]
     found = by_id(data, data.train_batches())

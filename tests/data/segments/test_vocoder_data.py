@@ -10,14 +10,13 @@ import pytest
 import soundfile
 
 from myxtts.audio.mel import log_mel
-from myxtts.data.batches.modes import PreparationError
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.repair import verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.data.segments.predictions import Predictor
 from myxtts.data.segments.vocoder_data import VocoderData
-from myxtts.data.store.errors import CacheError
+from myxtts.data.store.errors import CacheError, PreparationError
 from myxtts.errors import UserError
 from tests.data.conftest import configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches
@@ -181,7 +180,7 @@ def test_a_silent_recording_is_in_no_piece_and_named(corpus, caplog):
     soundfile.write(chosen.audio, np.zeros(12000), 22050)
     with caplog.at_level(logging.WARNING, "myxtts"):
         pieces = open_pieces(corpus, preprocessing_mode="auto")
-    assert f"1 of 9 utterances left out: 1 x silent recording: {chosen.id}" in caplog.text
+    assert f"1 of 9 utterances dropped: 1 x silent recording: {chosen.id}" in caplog.text
     assert chosen.id not in list(pieces.train.ids) and len(pieces.train) == 8
     found = {pieces.train.ids[at] for b in pieces.train_batches() for at in b["index"].numpy()}
     assert len(found) == 8
