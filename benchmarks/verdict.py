@@ -164,6 +164,7 @@ def _profile(fault: Fault, corpus: Path, asked: argparse.Namespace, is_mended: b
         make = lambda: fault.wrap(data)  # noqa: E731
     hooks = [SlowHook()] if fault.hook_seconds else []
     feeds = {profiling.CONFIGURED: profiling.Feed(make, hooks)}
+    data.refresh()
     if data.train.mode != "runtime" and data.train.is_complete:
         warm = profiling.reopened(data, memory_cache=True)
         make_warm = (lambda: fault.wrap(warm)) if fault.wrap and not is_mended else warm.stream

@@ -111,6 +111,7 @@ def profile_training(
         step = trainer.build_step(batch)
     with tempfile.TemporaryDirectory(prefix="myxtts-profile-") as folder:
         feeds = {CONFIGURED: Feed(data.stream, _logging_hooks(config, Path(folder)))}
+        data.refresh()
         if data.train.mode != "runtime" and data.train.is_complete:
             feeds[IN_MEMORY] = Feed(reopened(data, memory_cache=True).stream)
         if data.train.mode != "runtime":

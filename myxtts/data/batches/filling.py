@@ -60,7 +60,7 @@ class CacheFiller:
         row = feature_row(utterance, self.settings)
         if row.reason:
             self.bad.add(utterance.id)
-            logger.warning("left out: %s: %s", utterance.id, row.reason)
+            logger.warning("dropped: %s: %s", utterance.id, row.reason)
         self._store(row)
         return row.arrays or None
 

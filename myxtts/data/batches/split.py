@@ -27,9 +27,22 @@ logger = logging.getLogger(__name__)
 Loaded = TypeVar("Loaded")
 
 
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What one pass over a cache that fills has come to."""
+
+    stored: int
+    allowed_bytes: int  # that are left
+    bad: set[str]  # the ids of unusable utterances
+
+
 @dataclass
 class Split:
-    """Utterances, their cache, and how it is read."""
+    """Utterances, their cache, and how it is read.
+
+    Reading never changes it: a pass that fills the cache adds to `fillings`, and whoever owns the
+    split takes `refreshed(split)` in its place before the next epoch.
+    """
 
     utterances: list[Utterance]
     cache: PackedCache
@@ -40,6 +53,8 @@ class Split:
     rejections: list[Rejection] = field(default_factory=list)
     known_bad: set[str] = field(default_factory=set)
     opened: str = ""  # what opening it came to, where nothing had to be decided
+    fillings: list[Filling] = field(default_factory=list)  # shared with all that come from it
+    folded: int = 0  # how many of the fillings its cache contains
 
     def __len__(self) -> int:
         return len(self.cache)
@@ -140,29 +155,41 @@ def _loaded(split: Split, options, load: Callable[..., Loaded]) -> Loaded:
 
 
 def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterator[readers.Batch]:
-    """Batches of an incomplete cache; afterwards the split reads what was stored."""
-    decision = split.decision
-    stores = decision.action in (auto_mode.STORE_ALL, auto_mode.STORE_SOME)
+    """Batches of an incomplete cache, which stores what it lacks as far as `auto` decided."""
+    split = refreshed(split, data)  # these batches may have been read, and stored, before
+    stores = split.decision.action in (auto_mode.STORE_ALL, auto_mode.STORE_SOME)
     filler = CacheFiller(
         split.utterances,
         split.location.settings,
         split.location.features if stores else None,
-        decision.allowed_bytes,
+        split.decision.allowed_bytes,
         shard_size(len(split.utterances)),
         split.known_bad,
     )
     lacking = int((~split.cache.is_cached & ~split.is_bad).sum())
-    workers = worker_count(data)
     ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
     try:
-        yield from readers.filling_batches(split.cache, plan, filler, workers, ahead)
+        yield from readers.filling_batches(split.cache, plan, filler, worker_count(data), ahead)
     finally:
         filler.close()
-        split.known_bad = split.known_bad | filler.bad
         if filler.stored:
             logger.info("stored the features of %d of %d utterances", filler.stored, lacking)
-            split.decision = replace(decision, allowed_bytes=filler.allowed_bytes)
-            split.cache = with_stored_features(split, data)
+        if filler.stored or filler.bad != split.known_bad:
+            split.fillings.append(Filling(filler.stored, filler.allowed_bytes, filler.bad))
+
+
+def refreshed(split: Split, data: DataConfig) -> Split:
+    """The split with all that its batches have stored, or found unusable, until now."""
+    new = split.fillings[split.folded :]
+    if not new:
+        return split
+    bad = split.known_bad.union(*(filling.bad for filling in new))
+    split = replace(split, known_bad=bad, folded=split.folded + len(new))
+    if any(filling.stored for filling in new):
+        allowed = min(filling.allowed_bytes for filling in new)
+        split.decision = replace(split.decision, allowed_bytes=allowed)
+        split.cache = with_stored_features(split, data)
+    return split
 
 
 def with_stored_features(split: Split, data: DataConfig) -> PackedCache:

@@ -12,7 +12,7 @@ from myxtts.data.batches.modes import ModeOpener
 from myxtts.data.batches.plan import BatchOptions
 from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.readers import in_background
-from myxtts.data.batches.split import Split, split_batches
+from myxtts.data.batches.split import Split, refreshed, split_batches
 from myxtts.data.corpus.language_check import check_languages
 from myxtts.data.corpus.utterance import CorpusError, with_other_paces
 from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
@@ -78,8 +78,14 @@ class TrainingData:
             self.train = described(self.train, encoder, config.data, progress)
             self.val = self.val and described(self.val, encoder, config.data, progress)
 
+    def refresh(self) -> None:
+        """Take up what the epochs until now have stored, or found unusable."""
+        self.train = refreshed(self.train, self.config.data)
+        self.val = self.val and refreshed(self.val, self.config.data)
+
     def train_batches(self, epoch: int = 0, start: int = 0):
         """The batches of an epoch, from any of them on."""
+        self.refresh()
         batches = self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
         self._log_reader("training", batches.reader)
         return batches
@@ -105,12 +111,14 @@ class TrainingData:
         """All validation utterances, always in the same batches."""
         if self.val is None:
             raise CorpusError("this corpus has no validation part: raise val_fraction")
+        self.refresh()
         batches = self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
         self._log_reader("validation", batches.reader)
         return batches
 
     def speaker_batches(self, each: int = 4):
         """Batches of the first few utterances of each speaker."""
+        self.refresh()
         speaker = self.train.cache.speaker
         order = np.argsort(speaker, kind="stable")
         starts = np.searchsorted(speaker[order], speaker[order])

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from myxtts.config.config import DataConfig
@@ -45,6 +46,7 @@ class VocoderData:
     ):
         self.config, self.seed = data.config.data, data.config.training.seed
         self.frames, self.batch_size = frames, batch_size
+        data.refresh()
         open_part = partial(open_pieces, data=self.config, progress=progress, predictor=predictor)
         self.train = open_part(data.train)
         self.val = open_part(data.val) if data.val is not None else None
@@ -110,6 +112,7 @@ def open_pieces(
     if split.mode == "runtime":
         return read_pieces(split)
     try:
+        split = _completed(split, data, progress)
         source = _stored_pieces(split, data, progress)
         if not predictor:
             return source
@@ -141,25 +144,29 @@ def read_pieces(split: Split) -> PieceSource:
     )
 
 
+def _completed(split: Split, data: DataConfig, progress: Progress | None) -> Split:
+    """The split with the features of every utterance stored."""
+    if not split.location.settings.with_pitch:
+        raise CacheError("the cache has no pitch: set with_pitch")
+    if split.is_complete:
+        return split
+    report = prepare(
+        split.utterances,
+        split.location,
+        workers=worker_count(data),
+        verify=data.cache_verification,
+        progress=progress,
+    )
+    split = replace(split, known_bad=split.known_bad | {one.id for one in report.rejections})
+    return replace(split, cache=with_stored_features(split, data))
+
+
 def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) -> PieceSource:
     settings = split.location.settings
-    if not settings.with_pitch:
-        raise CacheError("the cache has no pitch: set with_pitch")
-    workers = worker_count(data)
-    if not split.is_complete:
-        report = prepare(
-            split.utterances,
-            split.location,
-            workers=workers,
-            verify=data.cache_verification,
-            progress=progress,
-        )
-        split.known_bad = split.known_bad | {one.id for one in report.rejections}
-        split.cache = with_stored_features(split, data)
     waves = store_derived(
         WaveWork(split.location.folder, settings),
         split.utterances,
-        workers=workers,
+        workers=worker_count(data),
         verify=data.cache_verification,
         progress=progress,
     )

@@ -66,6 +66,7 @@ def test_a_validation_pass_during_a_storing_epoch_is_nothing_to_report(corpus, c
     assert said(caplog, "being written") == []
     for _ in batches:
         pass
+    data.refresh()
     assert data.train.is_complete
 
 
