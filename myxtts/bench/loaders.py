@@ -19,8 +19,9 @@ from myxtts.data.batches.training_data import batch_options
 from myxtts.data.features.corpora import read_corpora
 from myxtts.data.features.keys import keys_of
 from myxtts.data.features.location import locate_cache
-from myxtts.data.features.prepare import Progress, prepare
+from myxtts.data.features.prepare import prepare
 from myxtts.errors import UserError
+from myxtts.monitoring.progress import Progress
 from myxtts.monitoring.verdict import GOOD_MS, MODERATE_MS, loading_grade
 from myxtts.text.tokenizer import Tokenizer
 

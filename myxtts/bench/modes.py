@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from myxtts.bench import timing
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
-from myxtts.data.features.prepare import Progress
 from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.progress import Progress
 
 PRECOMPUTE, RUNTIME = "precompute", "runtime"
 AUTO, AUTO_AFTERWARDS = "auto, cache empty at first", "auto, afterwards"

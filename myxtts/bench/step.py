@@ -14,9 +14,9 @@ from myxtts.bench.profiling import middling_batch
 from myxtts.bench.timing import Cost
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
-from myxtts.data.features.prepare import Progress
 from myxtts.models.xtts import build_xtts
 from myxtts.monitoring.gpus import GpuReader
+from myxtts.monitoring.progress import Progress
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer
 from myxtts.training.steps import CompiledStep, batch_signature, make_train_step

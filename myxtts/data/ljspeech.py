@@ -10,10 +10,11 @@ from myxtts.data.batches.training_data import batch_options
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.corpora import build_tokenizer, read_corpora
 from myxtts.data.features.location import locate_cache
-from myxtts.data.features.prepare import PrepareReport, Progress, prepare
+from myxtts.data.features.prepare import PrepareReport, prepare
 from myxtts.data.features.repair import RepairReport, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.errors import UserError
+from myxtts.monitoring.progress import Progress
 
 SUBSETS = ("all", "train", "val")
 

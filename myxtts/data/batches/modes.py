@@ -21,11 +21,7 @@ from myxtts.data.corpus.utterance import CorpusError, Utterance
 from myxtts.data.features.features import FeatureSettings, frames_of_header
 from myxtts.data.features.keys import keys_of, missing_features, missing_tokens, rejections_of
 from myxtts.data.features.location import CacheLocation, locate_cache
-from myxtts.data.features.prepare import (
-    Progress,
-    encode_all,
-    prepare,
-)
+from myxtts.data.features.prepare import encode_all, prepare
 from myxtts.data.rejections import (
     NO_TOKENS,
     Rejection,
@@ -37,6 +33,7 @@ from myxtts.data.store.packed_cache import PackedCache, memory_cache
 from myxtts.data.store.view import StoreView
 from myxtts.data.store.workers import worker_count
 from myxtts.monitoring.monitor import PerformanceMonitor
+from myxtts.monitoring.progress import Progress
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from myxtts.data.corpus.language_check import check_languages
 from myxtts.data.corpus.utterance import CorpusError, with_other_paces
 from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
 from myxtts.data.features.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
-from myxtts.data.features.prepare import Progress
 from myxtts.data.store.errors import CacheError
+from myxtts.monitoring.progress import Progress
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)

@@ -8,12 +8,13 @@ import numpy as np
 
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.keys import keys_of, rejections_of
-from myxtts.data.features.prepare import PrepareReport, Progress, Work, fill
+from myxtts.data.features.prepare import PrepareReport, Work, fill
 from myxtts.data.rejections import Rejection
 from myxtts.data.store.shard_writer import Column
 from myxtts.data.store.store import Store, fingerprint
 from myxtts.data.store.view import ColumnData, StoreView
 from myxtts.data.store.workers import Workers
+from myxtts.monitoring.progress import Progress
 
 # The names of their folders begin so: speaker embeddings, waveforms, predicted mels.
 VOICES, WAVES, PREDICTED = "voices", "waves", "predicted"

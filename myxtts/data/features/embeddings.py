@@ -12,11 +12,12 @@ from myxtts.audio.io import AudioError, check_audible, read_audio
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import VOICES, DerivedWork, store_derived
 from myxtts.data.features.features import at_pace
-from myxtts.data.features.prepare import Progress, recording_row
+from myxtts.data.features.prepare import recording_row
 from myxtts.data.rejections import NO_VOICE, Rejection
 from myxtts.data.store.mmap import aligned_empty
 from myxtts.data.store.packed_cache import Embeddings
 from myxtts.data.store.shard_writer import BLOCK, Column, Row
+from myxtts.monitoring.progress import Progress
 
 # Raised whenever the same encoder and weights give other numbers.
 EMBEDDINGS_VERSION = 1

@@ -11,12 +11,13 @@ from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import derived_folders
 from myxtts.data.features.keys import missing_features, missing_tokens
 from myxtts.data.features.location import CacheLocation
-from myxtts.data.features.prepare import PrepareReport, Progress, prepare
+from myxtts.data.features.prepare import PrepareReport, prepare
 from myxtts.data.features.status import disk_bytes, other_stores
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.integrity import drop_damaged
 from myxtts.data.store.store import Problem, Store, read_store
 from myxtts.data.store.view import StoreView
+from myxtts.monitoring.progress import Progress
 
 
 @dataclass

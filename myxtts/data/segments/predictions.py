@@ -9,8 +9,8 @@ from myxtts.data.batches.split import Split
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import store_derived
 from myxtts.data.features.predictions import PredictionWork
-from myxtts.data.features.prepare import Progress
 from myxtts.data.segments.segments import PieceSource
+from myxtts.monitoring.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from myxtts.data.batches.split import Split, with_stored_features
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.derived import store_derived
-from myxtts.data.features.prepare import Progress, prepare
+from myxtts.data.features.prepare import prepare
 from myxtts.data.features.waves import WaveWork
 from myxtts.data.segments.predictions import Predictor, with_predictions
 from myxtts.data.segments.segments import (
@@ -25,6 +25,7 @@ from myxtts.data.segments.segments import (
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.workers import worker_count
 from myxtts.errors import UserError
+from myxtts.monitoring.progress import Progress
 
 logger = logging.getLogger(__name__)
 
