@@ -21,7 +21,7 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.demo_corpus.corpus import choose_voices, plan_jobs, speak_jobs, unseen_voices
 from myxtts.demo_corpus.sentences import held_out_sentences
 from myxtts.demo_corpus.voices import UNSEEN, VOICES, DemoVoice
-from myxtts.evaluation.asr import Moonshine, Recording, error_rates, recogniser_for
+from myxtts.evaluation.asr import Moonshine, Recording, asr_for, error_rates
 
 SPEC = AudioSpec()
 
@@ -30,7 +30,7 @@ def main() -> None:
     arguments = _parse()
     language = arguments.language
     sentences = held_out_sentences(language, arguments.sentences, arguments.seed)
-    recogniser = recogniser_for(language)
+    recogniser = asr_for(language)
     print(f"{len(sentences)} sentences, {recogniser.name if recogniser else 'no recogniser'}")
     print("| voice | rate | pitch | median F0 | seconds a sentence | WER | CER |")
     print("|---|---|---|---|---|---|---|", flush=True)

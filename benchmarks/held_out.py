@@ -18,7 +18,7 @@ from myxtts.cli.terminal import import_tensorflow
 def main() -> None:
     asked = _parse()
     import_tensorflow()
-    from myxtts.evaluation.asr import recogniser_for
+    from myxtts.evaluation.asr import asr_for
     from myxtts.evaluation.history import read_history
     from myxtts.evaluation.report.plots import write_curve
     from myxtts.evaluation.report.report import score_rows
@@ -35,7 +35,7 @@ def main() -> None:
         f"{len(trial.sentences)} sentences in {trial.language!r}; length ratio "
         f"{lengths.ratio:.3f}, from {lengths.lowest:.2f} to {lengths.highest:.2f}"
     )
-    recogniser = recogniser_for(trial.language)
+    recogniser = asr_for(trial.language)
     if recogniser is None:
         print(f"there is no recogniser of {trial.language!r} at hand: not understood, not scored")
         return

@@ -96,7 +96,7 @@ def quality(args: argparse.Namespace) -> None:
     import numpy as np
 
     from myxtts.audio.mel import log_mel
-    from myxtts.evaluation.asr import error_rates, recogniser_for
+    from myxtts.evaluation.asr import asr_for, error_rates
     from myxtts.evaluation.metrics.quality import Dnsmos, estoi
 
     clips, texts, spec = read_clips(args)
@@ -104,7 +104,7 @@ def quality(args: argparse.Namespace) -> None:
     seconds = sum(map(len, clips)) / spec.sample_rate
     print(f"\n{len(clips)} recordings, {seconds:.0f} s, {words} words")
     mels = [log_mel(clip, spec) for clip in clips]
-    recogniser = recogniser_for("en")
+    recogniser = asr_for("en")
     dnsmos = args.weights / "dnsmos.onnx"
     judge = Dnsmos.open(dnsmos) if dnsmos.is_file() else None
 

@@ -19,10 +19,6 @@ OK, BAD_INPUT, BROKEN_PIPE = 0, 2, 141
 LONGEST_MESSAGE = 3000
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a word on what is kept."""
-
-
 def run(command: Callable[[argparse.Namespace], int | None], args: argparse.Namespace) -> int:
     """Run a command and turn what it raises into a message and an exit code."""
     show_log(args.verbose)

@@ -29,7 +29,7 @@ BEAM_SIZE = 5  # of Whisper, as its authors decode for the error rates that they
 _WHISPER_FILES = ("model.bin", "config.json", "tokenizer.json", "vocabulary.*")
 
 
-class Recogniser(Protocol):
+class Asr(Protocol):
     """Hears words in speech."""
 
     name: str
@@ -48,7 +48,7 @@ class Recogniser(Protocol):
         """Transcribe recordings, each as if it were the only one."""
 
 
-def recogniser_for(language: str, model: str | os.PathLike | None = None) -> "Recogniser | None":
+def asr_for(language: str, model: str | os.PathLike | None = None) -> "Asr | None":
     """Return a recogniser of a language, or None where there is none.
 
     A folder with a Whisper model, given or named by MYXTTS_WHISPER_DIR, goes before all others.
@@ -56,12 +56,12 @@ def recogniser_for(language: str, model: str | os.PathLike | None = None) -> "Re
     folder = model or os.environ.get(WHISPER_FOLDER)
     if folder:
         return Whisper(folder, language)
-    build = RECOGNISERS.get(language)
+    build = ASRS.get(language)
     return build() if build else None
 
 
 def time_first(
-    recogniser: Recogniser,
+    recogniser: Asr,
     recordings: Sequence[Recording],
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[str], str]:
@@ -179,7 +179,7 @@ class Whisper:
         return heard
 
 
-RECOGNISERS = {"en": Moonshine}
+ASRS = {"en": Moonshine}
 
 
 @dataclass(frozen=True, slots=True)

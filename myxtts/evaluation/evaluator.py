@@ -16,7 +16,7 @@ from myxtts.audio.io import AudioError
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import Recogniser, Recording, error_rates, time_first
+from myxtts.evaluation.asr import Asr, Recording, error_rates, time_first
 from myxtts.evaluation.ceilings import CeilingCache, answers
 from myxtts.evaluation.metrics.confidence import Interval, interval, ratio_of_sums
 from myxtts.evaluation.metrics.quality import Dnsmos, QualityScore
@@ -131,7 +131,7 @@ class Subject:
 class Judges:
     """What hears, rates and knows voices, as far as it is at hand; the reason where it is not."""
 
-    recogniser: Recogniser | None = None
+    asr: Asr | None = None
     rater: Dnsmos | None = None
     embed: Embed | None = None
     encoder: str = ""
@@ -251,7 +251,7 @@ class _Run:
                 self.not_measured[name] = str(error)
             self.seconds[name] = time.monotonic() - began
         named = {
-            LISTENING: self.judges.recogniser and self.judges.recogniser.name,
+            LISTENING: self.judges.asr and self.judges.asr.name,
             RATING: self.judges.rater and self.judges.rater.name,
             VOICES: self.judges.encoder,
         }
@@ -298,16 +298,16 @@ class _Run:
 
     def _listen(self) -> None:
         """WER and CER of all sources; what is heard in hard texts is kept for their faults."""
-        if self.judges.recogniser is None:
-            raise UserError(f"there is no recogniser of {self.subject.language!r} at hand")
+        if self.judges.asr is None:
+            raise UserError(f"there is no ASR for {self.subject.language!r}")
         rate, sources = self.subject.spec.sample_rate, self._judged()
         hard = list(self.subject.hard.spoken) if self.subject.hard else []
         speech = [one for part in sources.values() for one in part] + hard
-        recogniser, recordings = self.judges.recogniser, [(samples, rate) for samples in speech]
+        asr, recordings = self.judges.asr, [(samples, rate) for samples in speech]
         is_kept = [name != SPEECH for name, part in sources.items() for _ in part]
         is_kept += [False] * len(hard)
         texts = iter(
-            answers(self.cache, lambda: recogniser.identity, recordings, is_kept, self._transcribe)
+            answers(self.cache, lambda: asr.identity, recordings, is_kept, self._transcribe)
         )
         said = [one.text for one in self.subject.sentences]
         for source, part in sources.items():
@@ -322,10 +322,10 @@ class _Run:
     def _transcribe(self, recordings: list[Recording]) -> list[str]:
         first = []
         if self.announce and len(recordings) > 1:
-            first, estimate = time_first(self.judges.recogniser, recordings)
+            first, estimate = time_first(self.judges.asr, recordings)
             self.announce(estimate)
         with self.watch("listening", "recordings") as told:
-            rest = self.judges.recogniser.transcribe_many(recordings[len(first) :], told)
+            rest = self.judges.asr.transcribe_many(recordings[len(first) :], told)
         return [*first, *rest]
 
     def _rate(self) -> None:

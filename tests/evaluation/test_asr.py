@@ -12,9 +12,9 @@ from myxtts.evaluation.asr import (
     BEAM_SIZE,
     Moonshine,
     Whisper,
+    asr_for,
     error_rates,
     plain_words,
-    recogniser_for,
     time_first,
 )
 from myxtts.evaluation.metrics.confidence import interval, ratio_of_sums
@@ -91,7 +91,7 @@ def test_references_must_say_something():
 
 def test_a_language_without_a_recogniser_has_none(monkeypatch):
     monkeypatch.delenv("MYXTTS_WHISPER_DIR", raising=False)
-    assert recogniser_for("fa") is None
+    assert asr_for("fa") is None
 
 
 class WhisperModel:
@@ -156,7 +156,7 @@ def whisper_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("language, asked", [("fa", "fa"), ("en", "en"), ("zh-cn", "zh")])
 def test_a_whisper_model_hears_any_language_at_its_own_rate(whisper_folder, language, asked):
-    whisper = recogniser_for(language, whisper_folder)
+    whisper = asr_for(language, whisper_folder)
     assert whisper.name == "whisper base"
     done, speech = [], (np.full(11025, 0.5), 22050)
     heard = whisper.transcribe_many([speech, (np.zeros(9), 8000)], lambda *n: done.append(n))
@@ -170,13 +170,13 @@ def test_the_environment_can_name_the_model_and_an_argument_goes_before_it(
     whisper_folder, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("MYXTTS_WHISPER_DIR", str(tmp_path / "nowhere"))
-    assert isinstance(recogniser_for("en", whisper_folder), Whisper)
+    assert isinstance(asr_for("en", whisper_folder), Whisper)
     with pytest.raises(UserError, match="nowhere"):
-        recogniser_for("en")
+        asr_for("en")
     monkeypatch.setenv("MYXTTS_WHISPER_DIR", str(whisper_folder))
-    assert isinstance(recogniser_for("en"), Whisper)
+    assert isinstance(asr_for("en"), Whisper)
     monkeypatch.setenv("MYXTTS_WHISPER_DIR", "")
-    assert recogniser_for("fa") is None
+    assert asr_for("fa") is None
 
 
 @pytest.mark.parametrize("name", ["model.bin", "config.json", "tokenizer.json", "vocabulary.txt"])
@@ -212,7 +212,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, package):
 @pytest.fixture(scope="module")
 def moonshine():
     pytest.importorskip("moonshine_voice")
-    return recogniser_for("en")
+    return asr_for("en")
 
 
 def test_silence_is_heard_as_nothing(moonshine):

@@ -237,7 +237,7 @@ def test_a_part_that_cannot_run_says_why_and_the_others_go_on():
     judges = Judges(None, None, None, absent={RATING: "its weights are not here"})
     found = evaluate(subject(hard=None, absent={COMPARING: "other speakers"}), judges)
     assert found.not_measured == {
-        LISTENING: "there is no recogniser of 'en' at hand",
+        LISTENING: "there is no ASR for 'en'",
         RATING: "its weights are not here",
         COMPARING: "other speakers",
         VOICES: "there is no speaker encoder at hand",

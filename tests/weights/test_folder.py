@@ -1,11 +1,11 @@
 """Every command looks for public weights in one folder, which the environment may name."""
 
 import pytest
+from myxtts.cli.evaluating import find_judges
 
 from myxtts.checkpoints.speaker_encoders import encoder_path
 from myxtts.checkpoints.vocoders import named_vocoder, public_vocoder
 from myxtts.cli.commands.demo import fetch
-from myxtts.cli.evaluating import find_judges
 from myxtts.cli.main import main
 from myxtts.config.config import ModelConfig
 from myxtts.errors import UserError

@@ -152,18 +152,20 @@ def make_corpus(args: argparse.Namespace) -> Path:
 
 def prepare(config: XTTSConfig) -> None:
     """Compute the features of the corpus, unless they are stored."""
-    from myxtts.cli.commands.prepare import prepare_part
     from myxtts.data.features.corpora import read_parts
     from myxtts.data.rejections import list_rejections
+    from myxtts.workflows.prepare import prepare_part
 
-    bad = [one for part in read_parts(config.data) for one in prepare_part(part, config.data)]
+    bad = [
+        one for part in read_parts(config.data) for one in prepare_part(part, config.data, print)
+    ]
     if bad:
         raise UserError(f"the built-in corpus could not be prepared:\n{list_rejections(bad)}")
 
 
 def train(config: XTTSConfig) -> str:
     """Train, going on from the last checkpoint, and say why it ended."""
-    from myxtts.cli.commands.train import train as train_voice
+    from myxtts.workflows.train import train as train_voice
 
     with informed():
         return train_voice(config)
@@ -171,7 +173,7 @@ def train(config: XTTSConfig) -> str:
 
 def train_vocoder(args: argparse.Namespace, config: XTTSConfig) -> str:
     """Train a light vocoder on the same recordings, and say why it ended."""
-    from myxtts.cli.commands.train_vocoder import train as train_it
+    from myxtts.workflows.train import train_vocoder as train_it
 
     second = demo_config(args, vocoder_type="istft", stage2_max_steps=args.vocoder_steps)
     second.training.checkpoint_dir = str(Path(config.training.checkpoint_dir) / "stage2")
@@ -320,10 +322,10 @@ def listen(args: argparse.Namespace, voice: "Voice", trials: "Sequence[Trial]") 
 
     The other trials of the main voice are those through other vocoders.
     """
-    from myxtts.evaluation.asr import recogniser_for
+    from myxtts.evaluation.asr import asr_for
     from myxtts.evaluation.trial import score_copies, score_model, score_trial
 
-    recogniser = recogniser_for(args.language)
+    recogniser = asr_for(args.language)
     if recogniser is None:
         return []
 

@@ -130,8 +130,8 @@ def train_vocoder(args: argparse.Namespace) -> str:
 
     Griffin-Lim makes low voices hoarse; this one has a clock that keeps their pitch.
     """
-    from myxtts.cli.commands.train_vocoder import train as train_it
     from myxtts.config.presets import create_default_config
+    from myxtts.workflows.train import train_vocoder as train_it
 
     config = create_default_config(
         str(args.folder / "corpus"),

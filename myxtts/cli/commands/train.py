@@ -17,7 +17,6 @@ from myxtts.cli.terminal import (
 )
 from myxtts.cli.terminal import run as run_command
 from myxtts.config.config import XTTSConfig
-from myxtts.monitoring.progress import progress
 from myxtts.text.languages import greeting
 
 
@@ -65,6 +64,8 @@ def build_config(args: argparse.Namespace) -> XTTSConfig:
 
 def run(args: argparse.Namespace) -> int:
     """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
+    from myxtts.workflows.train import train
+
     resolved = resolve_settings(args)
     config = resolved.config
     check_corpus(config.data)
@@ -103,21 +104,6 @@ def tell_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> i
     again = "run it without --resume-from" if args.resume_from else again
     print(f"stopped by {reason}: saved in {folder}; {again} to go on")
     return INTERRUPTED
-
-
-def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:
-    """Open the corpus with a progress bar, train, and say why it ended."""
-    from myxtts.cli.evaluating import training_evaluator
-
-    if config.training.two_stage_training:
-        from myxtts.training.two_stage_trainer import TwoStageTrainer as Trainer
-    else:
-        from myxtts.training.trainer import XTTSTrainer as Trainer
-
-    trainer = Trainer(config, resume=resume, evaluator=training_evaluator(config))
-    with progress("preparing") as report:
-        datasets = trainer.prepare_datasets(report)
-    return trainer.train(*datasets)
 
 
 def resume_choice(args: argparse.Namespace) -> bool | Path | None:

@@ -4,7 +4,6 @@ import argparse
 import logging
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from myxtts.cli.commands.train import add_resuming, resume_choice, tell_stopped
 from myxtts.cli.settings import (
@@ -15,13 +14,9 @@ from myxtts.cli.settings import (
     tell_untuned,
 )
 from myxtts.cli.terminal import add_command, import_tensorflow
-from myxtts.config.config import XTTSConfig, affecting
+from myxtts.config.config import affecting
 from myxtts.config.flags import FLAGS
-from myxtts.monitoring.progress import progress
 from myxtts.text.languages import greeting
-
-if TYPE_CHECKING:
-    from myxtts.checkpoints import Voice
 
 FOLDER = "runs/vocoder"
 _PLACE = "training.checkpoint_dir"
@@ -53,6 +48,8 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
+    from myxtts.workflows.train import load_predicting_voice, train_vocoder
+
     resolved = resolve_settings(args)
     config = resolved.config
     check_corpus(config.data)
@@ -63,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
     logging.getLogger("myxtts").setLevel(logging.INFO)
     voice = None
     if args.on_predicted_mels:
-        voice, config = hear_voice(args.on_predicted_mels, config)
-    reason = train(config, resume_choice(args), voice)
+        voice, config = load_predicting_voice(args.on_predicted_mels, config)
+    reason = train_vocoder(config, resume_choice(args), voice)
     folder = config.training.checkpoint_dir
     if reason.is_interrupted:
         return tell_stopped(args, reason, folder)
@@ -73,25 +70,3 @@ def run(args: argparse.Namespace) -> int:
     where = shlex.quote(str(folder))
     print(f"  myxtts synthesize --voice VOICE --vocoder {where} --text {text} -o hello.wav")
     return 0
-
-
-def hear_voice(path: Path, config: XTTSConfig) -> "tuple[Voice, XTTSConfig]":
-    """A voice, and the settings with the features and the text units that it was trained on."""
-    from myxtts.checkpoints import load_voice
-    from myxtts.training.warm_start import FEATURES
-
-    voice = load_voice(path)
-    own = {name: getattr(voice.config.data, name) for name in FEATURES}
-    return voice, config.replace(**own)
-
-
-def train(
-    config: XTTSConfig, resume: bool | Path | None = None, voice: "Voice | None" = None
-) -> str:
-    """Open the corpus with a progress bar, train, and say why it ended."""
-    from myxtts.training.vocoder.trainer import VocoderTrainer
-
-    trainer = VocoderTrainer(config, config.training.checkpoint_dir, resume, voice)
-    with progress("preparing") as report:
-        trainer.prepare_datasets(report)
-    return trainer.train()

@@ -86,7 +86,7 @@ def stages(monkeypatch):
     monkeypatch.setattr(demo, "copy", lambda voice, trial: trial.recorded)
     monkeypatch.setattr(demo, "fetch", lambda name: None)
     monkeypatch.setattr(alignment, "align", aligned)
-    monkeypatch.setitem(asr.RECOGNISERS, "en", Recogniser)
+    monkeypatch.setitem(asr.ASRS, "en", Recogniser)
     return done
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,7 @@ import pytest
 import soundfile
 import tensorflow as tf
 
-from myxtts.cli.commands import synthesize
-from myxtts.cli.evaluating import VoiceEvaluator, check_metric, path_of, training_evaluator
+from myxtts import evaluate
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import save_config
 from myxtts.data.corpus.corpus import read_corpus
@@ -18,6 +18,13 @@ from myxtts.errors import UserError
 from myxtts.evaluation import asr
 from myxtts.evaluation.evaluator import Judges
 from myxtts.inference.synthesizer import Synthesizer
+from myxtts.workflows import evaluate_voice
+from myxtts.workflows.evaluate_training import (
+    VoiceEvaluator,
+    check_metric,
+    path_of,
+    training_evaluator,
+)
 from tests.helpers.fake_voice import FRAMES_PER_TOKEN, fake_voice
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import run_config
@@ -61,8 +68,8 @@ def voice(monkeypatch):
     """Whatever folder is named holds the same voice."""
     found = make_voice()
     load = lambda voice, vocoder="auto": Synthesizer(found, "griffin_lim")  # noqa: E731
-    monkeypatch.setattr(synthesize, "load_synthesizer", load)
-    monkeypatch.setitem(asr.RECOGNISERS, "en", Recogniser)
+    monkeypatch.setattr(evaluate_voice, "load_synthesizer", load)
+    monkeypatch.setitem(asr.ASRS, "en", Recogniser)
     return found
 
 
@@ -74,7 +81,7 @@ def held_out(speech: Path) -> list:
     return list(read_corpus(speech, val_fraction=0.4).val)
 
 
-def test_a_voice_is_judged_on_what_it_was_not_trained_on(myxtts, speech, tmp_path):
+def test_a_voice_is_judged_on_what_it_was_not_trained_on(myxtts, speech, tmp_path, voice):
     argv = ("--voice", "run", "--corpus", speech, "--sentences", 3, "-o", "out")
     code, out, err = myxtts("evaluate", *argv)
     assert (code, err) == (0, "")
@@ -89,14 +96,15 @@ def test_a_voice_is_judged_on_what_it_was_not_trained_on(myxtts, speech, tmp_pat
     # Neither are public weights here, nor fetched.
     assert "not measured: DNSMOS: the weights of dnsmos are not in checkpoints" in out
     assert "not measured: speaker similarity: the weights of ecapa_tdnn are not in" in out
-    assert "copies by griffin_lim" in out and "of the recogniser\n" in out
+    assert "copies by griffin_lim" in out and "of the ASR\n" in out
     assert {path.stem for path in (tmp_path / "out" / "wavs").glob("*.wav")} == set(ids)
     assert (tmp_path / "out" / "evaluation.html").stat().st_size > 10_000
     # The same sentences, and so the same figures, each time; pystoi adds a little chance.
-    assert myxtts("evaluate", *argv[:-1], "again")[0] == 0
-    again = figures(tmp_path / "again")["measures"]
+    again = evaluate(voice, speech, sentences=3)
+    assert again.subject.what == "run/voice: 3 sentences that it was not trained on"
     for name in ("wer", "mcd", "f0_rmse", "loudness"):
-        assert again[name] == found["measures"][name]
+        intervals = {part: asdict(one) for part, one in again.measures[name].intervals.items()}
+        assert intervals == found["measures"][name]
 
 
 def test_a_language_without_a_recogniser_has_all_other_measures(myxtts, speech, tmp_path, voice):
@@ -105,7 +113,7 @@ def test_a_language_without_a_recogniser_has_all_other_measures(myxtts, speech, 
     argv = ("--voice", "run", "--corpus", "fa", "--language", "fa", "--sentences", 2, "-o", "out")
     code, out, _ = myxtts("evaluate", *argv)
     assert code == 0
-    assert "not measured: WER and CER: there is no recogniser of 'fa' at hand: name the" in out
+    assert "not measured: WER and CER: there is no ASR for 'fa': name the" in out
     found = figures(tmp_path / "out")
     assert "wer" not in found["measures"] and "mcd" in found["measures"]
     assert found["hard_texts"][0]["repeated"] is None
@@ -267,7 +275,7 @@ def test_sentences_of_strangers_or_other_languages_are_no_use(speech):
 def test_a_metric_that_nobody_can_measure_is_refused_before_training():
     assert training_evaluator(XTTSConfig()) is None
     config = XTTSConfig(enable_evaluation=True, evaluation_metric="wer", language="fa")
-    with pytest.raises(UserError, match="cannot be kept by wer .* no recogniser of 'fa'"):
+    with pytest.raises(UserError, match="cannot be kept by wer .* no ASR for 'fa'"):
         training_evaluator(config)
     config.training.evaluation_metric = "mos"
     with pytest.raises(UserError, match="kept by mos .* `myxtts weights get dnsmos`"):
@@ -282,7 +290,7 @@ def test_what_an_evaluation_lacks_is_said_before_training(monkeypatch, caplog, t
     monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", str(tmp_path))
     training_evaluator(XTTSConfig(enable_evaluation=True, evaluation_metric="loss", language="fa"))
     listening, rating = (record.getMessage() for record in caplog.records)
-    assert listening.startswith("WER and CER will not be measured: there is no recogniser of 'fa'")
+    assert listening.startswith("WER and CER will not be measured: there is no ASR for 'fa'")
     assert rating.startswith("MOS will not be measured: the weights of dnsmos are not in")
     assert "`myxtts weights get dnsmos`" in rating
 

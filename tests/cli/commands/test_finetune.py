@@ -10,6 +10,7 @@ from myxtts.cli.commands import finetune
 from myxtts.config.io import load_config, save_config
 from myxtts.config.presets import create_default_config
 from myxtts.training.ending import Ending
+from myxtts.workflows import finetune as workflow
 
 VOICE = create_default_config(
     model_size="tiny",
@@ -37,14 +38,14 @@ class FakeVoice:
 def trained(monkeypatch, tmp_path):
     """Stands for the voice and for the training, which ends as it is told to."""
     asked = []
-    monkeypatch.setattr(finetune, "load_start", lambda path: FakeVoice(path / "voice"))
+    monkeypatch.setattr(workflow, "load_start", lambda path: FakeVoice(path / "voice"))
 
     def make(reason: str = "finished") -> list:
-        def run(config, resume, voice):
+        def run(config, resume, voice, announce):
             asked.append((config, resume))
             return Ending(reason), "me too"
 
-        monkeypatch.setattr(finetune, "finetune", run)
+        monkeypatch.setattr(workflow, "finetune", run)
         return asked
 
     return make
@@ -55,7 +56,7 @@ def settle(*argv):
     finetune.add(parser.add_subparsers())
     args = parser.parse_args(["finetune", "--voice", "runs/multi", *map(str, argv)])
     asked = finetune.asked_settings(args)
-    return finetune.settle(VOICE, asked, "voice runs/multi", Path("runs/multi-finetuned"))
+    return workflow.settle(VOICE, asked, "voice runs/multi", Path("runs/multi-finetuned"))
 
 
 def test_model_features_text_and_losses_are_the_voices_own():
@@ -80,7 +81,7 @@ def test_what_is_not_given_is_chosen_for_a_short_run():
     assert (training.max_steps, training.warmup_steps) == (1000, 50)
     assert training.alignment_prior_steps == 0
     assert training.checkpoint_dir == "runs/multi-finetuned"
-    said = finetune.describe_choices(resolved)
+    said = workflow.describe_choices(resolved)
     assert "learning_rate 0.0005" in said and "max_steps 1000" in said
 
 
@@ -96,7 +97,7 @@ def test_flags_file_and_environment_win(tmp_path, monkeypatch):
     assert training.learning_rate == training.min_learning_rate == 1e-6
     assert resolved.config.data.language == "en"
     assert resolved.origins["training.learning_rate"] == "flag --lr"
-    assert "warmup_steps" not in finetune.describe_choices(resolved)
+    assert "warmup_steps" not in workflow.describe_choices(resolved)
 
 
 def test_who_counts_epochs_gets_all_of_them():
@@ -154,9 +155,9 @@ def test_the_run_lies_beside_the_voice_or_the_run_that_made_it(tmp_path, monkeyp
     (tmp_path / "multi" / "voice").mkdir()
     beside = tmp_path / "multi-finetuned"
     for voice in ("multi", "multi/voice", "multi/voice/"):
-        assert finetune.default_folder(tmp_path / voice) == beside
+        assert workflow.default_folder(tmp_path / voice) == beside
     monkeypatch.chdir(tmp_path / "multi")
-    assert finetune.default_folder(Path("voice")) == beside
+    assert workflow.default_folder(Path("voice")) == beside
 
 
 @pytest.mark.parametrize("folder", ["multi", "multi/voice", "./multi/../multi"])

@@ -29,7 +29,7 @@ def trained(monkeypatch):
             asked.append((config, resume))
             return Ending(reason)
 
-        monkeypatch.setattr(train, "train", run)
+        monkeypatch.setattr("myxtts.workflows.train.train", run)
         return asked
 
     return make

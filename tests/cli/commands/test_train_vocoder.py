@@ -28,7 +28,7 @@ def trained(monkeypatch):
             asked.append((config, resume, voice))
             return Ending(reason)
 
-        monkeypatch.setattr(train_vocoder, "train", run)
+        monkeypatch.setattr("myxtts.workflows.train.train_vocoder", run)
         return asked
 
     return make

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from myxtts.cli.commands import train, tune
+from myxtts.cli.commands import tune
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config
 from myxtts.training.ending import Ending
@@ -41,7 +41,7 @@ def trained(monkeypatch) -> list[XTTSConfig]:
         )
         return Ending.FINISHED
 
-    monkeypatch.setattr(train, "train", run)
+    monkeypatch.setattr("myxtts.workflows.train.train", run)
     return configs
 
 

@@ -1,0 +1,118 @@
+"""The evaluator that training calls: it speaks held-out sentences now, and scores them later."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from myxtts.config.config import XTTSConfig
+from myxtts.errors import UserError
+from myxtts.workflows.judges import find_judges
+from myxtts.workflows.speaking import make_sentences, read_all, speak_sentences
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from myxtts.checkpoints import Voice
+    from myxtts.data.corpus.utterance import Utterance
+    from myxtts.evaluation.evaluator import Judges, Subject
+    from myxtts.inference.speech import Speech
+    from myxtts.training.hooks.evaluation import Evaluated
+
+METRICS = ("wer", "cer", "mos")  # which need a judge
+
+logger = logging.getLogger(__name__)
+
+
+def training_evaluator(config: XTTSConfig) -> "VoiceEvaluator | None":
+    """What judges a voice while it trains, if that is enabled; warn of what cannot be measured."""
+    from myxtts.evaluation.evaluator import KINDS
+
+    training = config.training
+    if not training.enable_evaluation:
+        return None
+    from myxtts.weights import default_folder
+
+    language = config.data.language
+    judges = find_judges(language, None, default_folder())
+    check_metric(training.evaluation_metric, judges)
+    for part, reason in judges.absent.items():
+        names = [name.upper() for name in METRICS if KINDS[name].part == part]
+        logger.warning("%s will not be measured: %s", " and ".join(names), reason)
+    return VoiceEvaluator(judges, training.evaluation_sentences, language)
+
+
+def check_metric(metric: str, judges: "Judges") -> None:
+    """Raise where the best voice is to be kept by what cannot be measured here."""
+    from myxtts.evaluation.evaluator import KINDS
+
+    part = KINDS[metric].part if metric in KINDS else ""
+    if part in judges.absent:
+        raise UserError(
+            f"the best voice cannot be kept by {metric} (--evaluation-metric): "
+            f"{judges.absent[part]}; or choose mcd or loss, which need recordings alone"
+        )
+
+
+class VoiceEvaluator:
+    """Speaks the same held-out sentences of a corpus at each call; they are scored later."""
+
+    def __init__(self, judges: "Judges", sentences: int, language: str):
+        self.judges, self.sentences, self.language = judges, sentences, language
+        self._recorded: list[np.ndarray] = []
+
+    def __call__(
+        self, voice: "Voice", utterances: "Sequence[Utterance]"
+    ) -> "Callable[[], Evaluated]":
+        """Speak at once; return a function that scores the speech."""
+        from myxtts.evaluation.evaluator import Subject
+        from myxtts.inference.synthesizer import Synthesizer
+
+        chosen = self._choose(voice, utterances)
+        speech = speak_sentences(Synthesizer(voice), chosen, self.language)
+        spec = voice.config.data.audio_spec
+        is_first = not self._recorded
+        if is_first:
+            self._recorded = read_all([one.audio for one in chosen], spec.sample_rate)
+        sentences = make_sentences(chosen, [one.samples for one in speech], self._recorded)
+        subject = Subject(str(voice.folder), self.language, spec, sentences, has_ceilings=is_first)
+        return lambda: self._score(subject, speech[0])
+
+    def _choose(self, voice: "Voice", utterances: "Sequence[Utterance]") -> "list[Utterance]":
+        from myxtts.evaluation.evaluator import choose_utterances
+
+        able = [
+            one
+            for one in utterances
+            if one.language == self.language and one.speaker in voice.speakers
+        ]
+        if not able:
+            raise UserError(
+                f"no held-out sentence is in {self.language!r} and by a speaker that the voice "
+                "knows: evaluation needs some"
+            )
+        return choose_utterances(able, self.sentences)
+
+    def _score(self, subject: "Subject", first: "Speech") -> "Evaluated":
+        from myxtts.evaluation.evaluator import COMPARING, LISTENING, RATING, RECORDINGS, evaluate
+        from myxtts.training.hooks.evaluation import Evaluated
+
+        found = evaluate(subject, self.judges)
+        wanted = (LISTENING, RATING, COMPARING)
+        scores = {
+            name: value
+            for name, value in found.scores().items()
+            if found.measures[name].kind.part in wanted
+        }
+        for name in METRICS:
+            ceiling = found.measures[name].intervals.get(RECORDINGS) if name in scores else None
+            if ceiling:
+                scores[f"recorded_{name}"] = ceiling.value
+        return Evaluated(scores, first.samples, first.sample_rate, path_of(first))
+
+
+def path_of(speech: "Speech") -> "np.ndarray":
+    """Which token each frame belongs to [tokens, frames], 1 where it does."""
+    import numpy as np
+
+    tokens = np.repeat(np.arange(len(speech.durations)), speech.durations)
+    return (np.arange(len(speech.durations))[:, None] == tokens).astype(np.float32)

@@ -1,0 +1,207 @@
+"""Evaluate a voice: it speaks sentences it was not trained on, and every metric judges them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from myxtts.errors import UserError
+from myxtts.monitoring.progress import progress
+from myxtts.workflows.judges import find_judges
+from myxtts.workflows.speaking import (
+    REFERENCE,
+    known_recordings,
+    make_sentences,
+    read_all,
+    resynthesise,
+    speak_hard_texts,
+    speak_sentences,
+)
+from myxtts.workflows.stages import Announce, Stages
+
+if TYPE_CHECKING:
+    from myxtts.checkpoints import Voice
+    from myxtts.config.config import DataConfig
+    from myxtts.data.corpus.utterance import Utterance
+    from myxtts.evaluation.evaluator import Evaluation, Subject
+    from myxtts.inference.synthesizer import Synthesizer
+
+SENTENCES = 40
+VOCODER = "auto"
+FOLDER, WAVS = "evaluation", "wavs"
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The utterances that are spoken, and those of the corpus that the voice was trained on."""
+
+    chosen: "list[Utterance]"
+    others: "list[Utterance]"
+
+
+def evaluate(
+    voice: "str | Path | Voice",
+    corpus: str | Path,
+    *,
+    sentences: int = SENTENCES,
+    speaker: str | None = None,
+    reference: Sequence[str] | None = None,
+    language: str | None = None,
+    vocoder: str = VOCODER,
+    asr_model: str | None = None,
+    weights: Path | None = None,
+    fresh_ceilings: bool = False,
+    data: Mapping[str, Any] | None = None,
+    announce: Announce | None = None,
+) -> "Evaluation":
+    """Judge a voice (its folder, its run's, or a loaded one) on what its corpus holds out.
+
+    Each sentence is spoken as its own speaker, as one `speaker` who recorded it, or as that of
+    `reference` recordings. `data` overrides settings of the voice's own data, such as
+    `val_dataset_path`. `announce` is given an estimate of how long the ASR will take.
+    """
+    from myxtts.inference.speaking_options import find_language
+
+    stages = Stages()
+    with stages("loading"):
+        synthesizer = load_synthesizer(voice, vocoder)
+    settings = replace(synthesizer.voice.config.data, dataset_path=str(corpus), **(data or {}))
+    language = find_language(language, synthesizer.voice)
+    with stages("speaking"):
+        held_out = choose_held_out(settings, synthesizer, language, sentences, speaker, reference)
+        name = voice if isinstance(voice, str | Path) else voice.folder
+        what = f"{name}: {len(held_out.chosen)} sentences that it was not trained on"
+        subject = speak(what, synthesizer, held_out, language, reference)
+    own = synthesizer.voice.config.model.speaker_encoder
+    return judge(subject, own, stages, asr_model, weights, fresh_ceilings, announce)
+
+
+def load_synthesizer(voice: "str | Path | Voice", vocoder: str = VOCODER) -> "Synthesizer":
+    """Load a voice; speech that never ends is counted, and raises no error."""
+    from myxtts.checkpoints import load_voice
+    from myxtts.inference.synthesizer import Synthesizer
+    from myxtts.inference.vocoders import check_name
+
+    check_name(vocoder)
+    loaded = load_voice(voice) if isinstance(voice, str | Path) else voice
+    synthesizer = Synthesizer(loaded, vocoder)
+    synthesizer.warm_up()
+    synthesizer.may_be_endless = True
+    return synthesizer
+
+
+def choose_held_out(
+    settings: "DataConfig",
+    synthesizer: "Synthesizer",
+    language: str,
+    count: int,
+    speaker: str | None = None,
+    reference: Sequence[str] | None = None,
+) -> HeldOut:
+    """Choose among what the voice's own settings hold out of the corpus, always the same."""
+    from myxtts.data.features.corpora import read_corpora
+    from myxtts.evaluation.evaluator import choose_utterances
+    from myxtts.inference.errors import check_known
+
+    voice = synthesizer.voice
+    if speaker:
+        check_known(speaker, voice.speakers, "speaker")
+    corpus, separate = read_corpora(settings)
+    found = separate.utterances if separate else corpus.val
+    able = [
+        one
+        for one in found
+        if one.language == language
+        and one.speaker == (speaker or one.speaker)
+        and (reference or one.speaker in voice.speakers)
+    ]
+    silent = set(synthesizer.nothing_to_say([one.text for one in able], language)) if able else ()
+    able = [one for number, one in enumerate(able) if number not in silent]
+    if not able:
+        raise UserError(
+            f"{settings.dataset_path} holds out no sentence in {language!r} by a speaker of the "
+            f"voice ({len(found)} are held out): name the corpus that it was trained on"
+        )
+    return HeldOut(choose_utterances(able, count), list(corpus.train))
+
+
+def speak(
+    what: str,
+    synthesizer: "Synthesizer",
+    held_out: HeldOut,
+    language: str,
+    reference: Sequence[str] | None = None,
+) -> "Subject":
+    """Speak held-out and hard texts; read the recordings of the former, and resynthesise them."""
+    from myxtts.evaluation.evaluator import COMPARING, ROBUSTNESS, Subject
+
+    spec, utterances = synthesizer.spec, held_out.chosen
+    with progress("speaking", "sentences") as report:
+        speech = speak_sentences(synthesizer, utterances, language, reference, report)
+    recorded = read_all([one.audio for one in utterances], spec.sample_rate)
+    resynthesised = resynthesise(recorded, synthesizer.vocoder, spec)
+    needed = list({one.speaker for one in utterances})
+    known = known_recordings(held_out.others, needed, spec.sample_rate)
+    who, absent = {"speaker": utterances[0].speaker}, {}
+    if reference:
+        who = {"reference": reference}
+        known[REFERENCE] = read_all([Path(one) for one in reference], spec.sample_rate)
+        absent[COMPARING] = "the recordings are of other speakers than the reference"
+    spoken, speaker = [one.samples for one in speech], REFERENCE if reference else ""
+    sentences = make_sentences(utterances, spoken, recorded, resynthesised, speaker)
+    hard = None
+    try:
+        hard = speak_hard_texts(synthesizer, speech, language=language, **who)
+    except UserError as error:
+        absent[ROBUSTNESS] = str(error)
+    return Subject(what, language, spec, sentences, synthesizer.vocoder.name, known, hard, absent)
+
+
+def judge(
+    subject: "Subject",
+    own: str,
+    stages: Stages,
+    asr_model: str | None = None,
+    weights: Path | None = None,
+    fresh_ceilings: bool = False,
+    announce: Announce | None = None,
+) -> "Evaluation":
+    """Run every metric whose judge is at hand; `own` is the voice's own speaker encoder."""
+    from myxtts.evaluation.ceilings import CeilingCache
+    from myxtts.evaluation.evaluator import evaluate as run_metrics
+    from myxtts.weights import default_folder
+
+    with stages("opening the judges"):
+        judges = find_judges(subject.language, asr_model, weights or default_folder(), own)
+    cache = CeilingCache(is_fresh=fresh_ceilings)
+    evaluation = run_metrics(subject, judges, progress, cache, announce)
+    return replace(evaluation, seconds={**stages.seconds, **evaluation.seconds})
+
+
+def write(folder: Path, evaluation: "Evaluation") -> Path:
+    """Write the speech as wavs, the figures and the page; return the page."""
+    from myxtts.audio.io import write_wav
+    from myxtts.evaluation.report.page import write_evaluation
+
+    subject = evaluation.subject
+    for old in (folder / WAVS).rglob("*.wav"):
+        old.unlink()
+    for one in subject.sentences:
+        name = f"{one.id.replace('/', '_')}.wav"
+        write_wav(folder / WAVS / name, one.spoken, subject.spec.sample_rate)
+    for number, samples in enumerate(subject.hard.spoken if subject.hard else (), 1):
+        name = f"{number:03d}.wav"
+        write_wav(folder / WAVS / "hard" / name, samples, subject.spec.sample_rate)
+    return write_evaluation(folder, evaluation)
+
+
+def folder_of_voice(voice: Path) -> Path:
+    """Inside of a run, but next to a voice, which training replaces at each checkpoint."""
+    is_run = not (voice / "voice.json").exists()
+    return voice / FOLDER if is_run else folder_next_to(voice)
+
+
+def folder_next_to(folder: Path) -> Path:
+    """Not inside of recordings: the next evaluation would take its wavs for some of them."""
+    folder = folder.absolute()
+    return folder.with_name(f"{folder.name}-{FOLDER}")
