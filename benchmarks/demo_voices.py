@@ -21,7 +21,8 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.demo_corpus.corpus import choose_voices, plan_jobs, speak_jobs, unseen_voices
 from myxtts.demo_corpus.sentences import held_out_sentences
 from myxtts.demo_corpus.voices import UNSEEN, VOICES, DemoVoice
-from myxtts.evaluation.asr import Moonshine, Recording, asr_for, error_rates
+from myxtts.evaluation.asr import Moonshine, Recording, asr_for
+from myxtts.evaluation.metrics.intelligibility import error_rates
 
 SPEC = AudioSpec()
 

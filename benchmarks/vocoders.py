@@ -96,7 +96,8 @@ def quality(args: argparse.Namespace) -> None:
     import numpy as np
 
     from myxtts.audio.mel import log_mel
-    from myxtts.evaluation.asr import asr_for, error_rates
+    from myxtts.evaluation.asr import asr_for
+    from myxtts.evaluation.metrics.intelligibility import error_rates
     from myxtts.evaluation.metrics.quality import Dnsmos, estoi
 
     clips, texts, spec = read_clips(args)

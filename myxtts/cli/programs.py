@@ -63,8 +63,8 @@ def performance(argv: Sequence[str] | None = None) -> int:
 def _measure(args: argparse.Namespace) -> None:
     from myxtts.bench.performance import describe, measure
     from myxtts.cli.commands.bench import make_built_in
-    from myxtts.cli.commands.prepare import prepare_part
     from myxtts.data.features.corpora import read_parts
+    from myxtts.workflows.prepare import prepare_part
 
     if args.num_batches < 2:
         raise UserError(f"--num-batches must be at least 2, got {args.num_batches}")
@@ -74,7 +74,7 @@ def _measure(args: argparse.Namespace) -> None:
     check_corpus(config.data)
     # What is measured is reading the cache, as every epoch but the first does.
     for part in read_parts(config.data):
-        prepare_part(part, config.data)
+        prepare_part(part, config.data, print)
     terminal.import_tensorflow()  # before the clock runs
     print(describe(measure(config, args.num_batches)))
 

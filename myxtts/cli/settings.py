@@ -9,6 +9,7 @@ from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.config.flags import FLAGS, FlagValue, add_flags, flag_values
 from myxtts.config.io import Resolved, resolve
 from myxtts.errors import UserError
+from myxtts.workflows.evaluate_training import metric_choices
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +23,8 @@ def add_settings(parser: argparse.ArgumentParser, fields: Iterable[str] | None =
     """Add --config and the flags of some settings, or of all."""
     parser.set_defaults(corpus=None)
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings")
-    add_flags(parser.add_argument_group("settings"), fields)
+    choices = {"training.evaluation_metric": metric_choices()}
+    add_flags(parser.add_argument_group("settings"), fields, choices)
 
 
 def all_but(*fields: str) -> list[str]:

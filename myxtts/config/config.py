@@ -408,8 +408,7 @@ class TrainingConfig(Section):
     evaluation_sentences: int = option(8, "held-out sentences of each evaluation", low=1)
     evaluation_metric: str = option(
         "cer",
-        "score that decides which voice is the best",
-        choices=("wer", "cer", "mos", "mcd", "loss"),
+        "score that decides which voice is the best: a metric of the evaluation, or loss",
     )
     tensorboard_log_dir: str = option(
         "", "TensorBoard's folder, if not in the checkpoint folder", affects="path"

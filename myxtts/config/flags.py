@@ -1,7 +1,7 @@
 """The one table from command-line flag to setting, for every command and root script."""
 
 import argparse
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import Field, dataclass
 from typing import Any, NamedTuple
 
@@ -177,10 +177,18 @@ NEEDED_SWITCHES: dict[str, tuple[str, ...]] = {
 }
 
 
-def add_flags(parser: argparse.ArgumentParser, wanted: Iterable[str] | None = None) -> None:
-    """Add flags to a parser: all of them, or those of the wanted fields and flag names."""
+def add_flags(
+    parser: argparse.ArgumentParser,
+    wanted: Iterable[str] | None = None,
+    choices: Mapping[str, Collection[str]] | None = None,
+) -> None:
+    """Add flags to a parser: all of them, or those of the wanted fields and flag names.
+
+    `choices` are those of fields whose values a higher layer knows.
+    """
     for flag in _select(wanted):
-        takes = {"type": _reader(flag), "choices": flag.choices}
+        known = (choices or {}).get(flag.field) or flag.choices
+        takes = {"type": _reader(flag), "choices": known}
         if flag.kind != "value":
             takes = {"nargs": 0, "const": flag.kind == "true"}
         parser.add_argument(
@@ -188,7 +196,7 @@ def add_flags(parser: argparse.ArgumentParser, wanted: Iterable[str] | None = No
             dest=flag.field,
             action=_Keep,
             default=argparse.SUPPRESS,
-            metavar=None if flag.choices else flag.field.rpartition(".")[2].upper(),
+            metavar=None if known else flag.field.rpartition(".")[2].upper(),
             help=_help(flag),
             **takes,
         )

@@ -1,1 +1,1 @@
-"""How good a voice is: what a recogniser understands of it, in figures, pictures and one page."""
+"""How good a voice is: a table of metrics, one evaluator, and one report."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from myxtts.data.batches.readers import pad_rows
+from myxtts.evaluation.metrics.robustness import is_complete
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
@@ -42,6 +43,27 @@ def align(
             voice.model, mels[start : start + BATCH], tokens[start : start + BATCH], number
         )
     ]
+
+
+def alignment_facts(
+    alignments: Sequence[Alignment], frame_seconds: float
+) -> dict[str, float | str]:
+    """How whole alignments are, the longest sound in them, and how durations are predicted."""
+    whole = sum(is_complete(one.frame_tokens, len(one.tokens)) for one in alignments)
+    longest = max(int(one.aligned_durations.max()) for one in alignments)
+    return {
+        # True of any search that had a frame for each token: the two below can tell a bad one.
+        "alignments monotonic and complete": f"{whole} of {len(alignments)}",
+        "longest sound in an alignment, s": longest * frame_seconds,
+        "correlation of predicted and aligned durations": duration_correlation(alignments),
+    }
+
+
+def duration_correlation(alignments: Sequence[Alignment]) -> float:
+    """Correlate the logarithms of predicted and of aligned durations over all tokens."""
+    predicted = np.concatenate([one.durations for one in alignments])
+    aligned = np.concatenate([one.aligned_durations for one in alignments])
+    return float(np.corrcoef(np.log(np.maximum((predicted, aligned), 1.0)))[0, 1])
 
 
 def _align_batch(

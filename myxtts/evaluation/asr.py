@@ -1,13 +1,11 @@
-"""What a recogniser hears in speech, and how far that is from what was to be said."""
+"""Automatic speech recognition (ASR): the text of a recording, by Moonshine or by Whisper."""
 
 import hashlib
 import math
 import os
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,7 +18,6 @@ from myxtts.audio.io import SILENCE_PEAK
 from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.progress import Progress
-from myxtts.text.cleaners import normalise
 
 Recording = tuple[np.ndarray, int]  # samples and their rate
 WHISPER_FOLDER = "MYXTTS_WHISPER_DIR"  # the variable of the environment that names it
@@ -30,10 +27,10 @@ _WHISPER_FILES = ("model.bin", "config.json", "tokenizer.json", "vocabulary.*")
 
 
 class Asr(Protocol):
-    """Hears words in speech."""
+    """Transcribes speech."""
 
     name: str
-    at_once: int  # recordings that it hears at the same time
+    at_once: int  # recordings that it transcribes at the same time
 
     @property
     def identity(self) -> str:
@@ -49,7 +46,7 @@ class Asr(Protocol):
 
 
 def asr_for(language: str, model: str | os.PathLike | None = None) -> "Asr | None":
-    """Return a recogniser of a language, or None where there is none.
+    """Return an ASR for a language, or None where there is none.
 
     A folder with a Whisper model, given or named by MYXTTS_WHISPER_DIR, goes before all others.
     """
@@ -61,23 +58,23 @@ def asr_for(language: str, model: str | os.PathLike | None = None) -> "Asr | Non
 
 
 def time_first(
-    recogniser: Asr,
+    asr: Asr,
     recordings: Sequence[Recording],
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[str], str]:
-    """Transcribe the first of some recordings; also say how long the others will take."""
+    """Transcribe the first of some recordings; also estimate how long the others will take."""
     began = clock()
-    heard = recogniser.transcribe_many(recordings[:1])
+    heard = asr.transcribe_many(recordings[:1])
     took = clock() - began
-    left = took * (len(recordings) - 1) / recogniser.at_once
+    left = took * (len(recordings) - 1) / asr.at_once
     return heard, (
-        f"listening to {len(recordings)} recordings with {recogniser.name}: about "
+        f"listening to {len(recordings)} recordings with {asr.name}: about "
         f"{_duration(left)} (the first took {took:.1f} s)"
     )
 
 
 class Moonshine:
-    """The tiny English recogniser inside the wheel of moonshine-voice, which needs no network."""
+    """The tiny English ASR inside the wheel of moonshine-voice, which needs no network."""
 
     name = "moonshine tiny-en"
     sample_rate = 16000
@@ -182,117 +179,8 @@ class Whisper:
 ASRS = {"en": Moonshine}
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceErrors:
-    """A sentence as both sides were compared, and how much of it is wrong."""
-
-    said: str
-    heard: str
-    words: int
-    substitutions: int
-    deletions: int
-    insertions: int
-    characters: int
-    character_errors: int
-
-    @property
-    def errors(self) -> int:
-        """How many words are wrong."""
-        return self.substitutions + self.deletions + self.insertions
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRates:
-    """Word and character error rates over all sentences, and the count of each kind of error."""
-
-    wer: float
-    cer: float
-    words: int
-    substitutions: int
-    deletions: int
-    insertions: int
-    sentences: tuple[SentenceErrors, ...]
-
-    @property
-    def errors(self) -> int:
-        return self.substitutions + self.deletions + self.insertions
-
-    @property
-    def word_counts(self) -> np.ndarray:
-        """Of each sentence [sentences, 2], how many words are wrong and how many there are."""
-        return np.array([(one.errors, one.words) for one in self.sentences])
-
-    @property
-    def character_counts(self) -> np.ndarray:
-        """Of each sentence [sentences, 2], how many characters are wrong and how many there are."""
-        return np.array([(one.character_errors, one.characters) for one in self.sentences])
-
-
-def error_rates(
-    references: Sequence[str], hypotheses: Sequence[str], language: str = "en"
-) -> ErrorRates:
-    """Compare what was said with what was heard, both as plain words; hearing nothing deletes."""
-    if len(references) != len(hypotheses):
-        raise ValueError(f"{len(references)} references, but {len(hypotheses)} hypotheses")
-    said = [plain_words(text, language) for text in references]
-    heard = [plain_words(text, language) for text in hypotheses]
-    if not all(said) or not said:
-        empty = [text for text, words in zip(references, said, strict=True) if not words]
-        which = f"{empty[0]!r} has none" if empty else "there is no reference"
-        raise UserError(f"error rates need references with words in them: {which}")
-    jiwer = _import_jiwer()
-    result = jiwer.process_words(said, heard)
-    characters = jiwer.process_characters(said, heard)
-    alignments = zip(result.alignments, characters.alignments, strict=True)
-    return ErrorRates(
-        wer=result.wer,
-        cer=characters.cer,
-        words=sum(map(len, result.references)),
-        substitutions=result.substitutions,
-        deletions=result.deletions,
-        insertions=result.insertions,
-        sentences=tuple(map(_sentence_errors, said, heard, alignments)),
-    )
-
-
-def plain_words(text: str, language: str) -> str:
-    """Return the words alone: lower case, numbers spoken, without punctuation or apostrophes.
-
-    Spellings are left as they are: "grey" and "gray" differ.
-    """
-    spoken = normalise(text, language).replace("'", "").replace("\u200c", "")
-    kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in spoken)
-    return " ".join("".join(kept).split())
-
-
-def _sentence_errors(
-    said: str, heard: str, alignments: tuple[Sequence, Sequence]
-) -> SentenceErrors:
-    words, characters = map(_count_errors, alignments)
-    return SentenceErrors(
-        said,
-        heard,
-        words=len(said.split()),
-        substitutions=words["substitute"],
-        deletions=words["delete"],
-        insertions=words["insert"],
-        characters=len(said),
-        character_errors=sum(characters.values()),
-    )
-
-
-def _count_errors(alignment: Sequence) -> dict[str, int]:
-    counts = {"substitute": 0, "delete": 0, "insert": 0}
-    for chunk in alignment:
-        said = chunk.ref_end_idx - chunk.ref_start_idx
-        heard = chunk.hyp_end_idx - chunk.hyp_start_idx
-        if chunk.type != "equal":
-            counts[chunk.type] += max(said, heard)
-    return counts
-
-
 def _audible(samples: np.ndarray, rate: int, to_rate: int) -> np.ndarray:
-    """The samples at another rate; none of silence, in which a recogniser would hear "you"."""
+    """The samples at another rate; none of silence, of which an ASR makes "you"."""
     samples = np.asarray(samples, np.float32)
     if not len(samples) or np.abs(samples).max() < SILENCE_PEAK:
         return samples[:0]
@@ -316,12 +204,12 @@ def _files_hash(paths: Sequence[Path]) -> str:
 
 
 def _open_moonshine():
-    # One thread for each recogniser halves its CPU time, and several of them fill the cores.
+    # One thread for each transcriber halves its CPU time, and several of them fill the cores.
     os.environ.setdefault("MOONSHINE_ORT_SINGLE_THREAD", "1")
     try:
         from moonshine_voice import ModelArch, Transcriber, get_model_path
     except ImportError as error:
-        raise _missing("the recogniser moonshine-voice", error) from error
+        raise _missing("the ASR moonshine-voice", error) from error
     model = Path(get_model_path("tiny-en"))
     if not model.is_dir():
         raise UserError(
@@ -351,14 +239,6 @@ def _open_whisper(folder: Path):
         return WhisperModel(str(folder), cpu_threads=available_cores(), local_files_only=True)
     except Exception as error:  # its tokenizers raise nothing narrower of a broken file
         raise UserError(f"the Whisper model in {folder} cannot be opened: {error}") from error
-
-
-def _import_jiwer():
-    try:
-        import jiwer
-    except ImportError as error:
-        raise _missing("jiwer, which counts errors,", error) from error
-    return jiwer
 
 
 def _missing(what: str, error: ImportError) -> UserError:

@@ -11,7 +11,8 @@ from myxtts.workflows.stages import Announce, Stages
 
 if TYPE_CHECKING:
     from myxtts.data.corpus.utterance import Utterance
-    from myxtts.evaluation.evaluator import Evaluation, Subject
+    from myxtts.evaluation.evaluator import Evaluation
+    from myxtts.evaluation.metrics.session import Subject
 
 LANGUAGE = "en"
 _MOST_NAMES = 10  # of missing or surplus files
@@ -41,7 +42,8 @@ def read_subject(
 ) -> "Subject":
     """Read recordings with what they should say, and their references."""
     from myxtts.config.audio_spec import AudioSpec
-    from myxtts.evaluation.evaluator import COMPARING, VOICES, Subject
+    from myxtts.evaluation.metrics.session import Subject
+    from myxtts.evaluation.metrics.table import ENCODER, RECORDINGS
     from myxtts.inference.vocoders import choose_vocoder
 
     spec = AudioSpec()
@@ -51,7 +53,7 @@ def read_subject(
     absent, known, name = {}, {}, ""
     recorded = resynthesised = None
     if not paths:
-        absent[VOICES] = "no recordings of the speaker were named: do so with --references"
+        absent[ENCODER] = "no recordings of the speaker were named: do so with --references"
     if paths.keys() == {one.id for one in utterances}:
         recorded = read_all([paths[one.id] for one in utterances], spec.sample_rate)
         chosen = choose_vocoder(vocoder, wavs, spec)
@@ -59,7 +61,7 @@ def read_subject(
         known = {REFERENCE: recorded}
     else:
         known = {REFERENCE: read_all(list(paths.values()), spec.sample_rate)} if paths else {}
-        absent[COMPARING] = "no recordings of the same ids were named: do so with --references"
+        absent[RECORDINGS] = "no recordings of the same ids were named: do so with --references"
     sentences = make_sentences(utterances, spoken, recorded, resynthesised, REFERENCE)
     what = f"{wavs}: {len(utterances)} recordings"
     return Subject(what, language, spec, sentences, name, known, None, absent)

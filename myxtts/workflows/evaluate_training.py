@@ -5,7 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from myxtts.config.config import XTTSConfig
+from myxtts.config.fields import ConfigError
 from myxtts.errors import UserError
+from myxtts.evaluation.metrics.table import (
+    ASR,
+    HIGHER,
+    METRICS,
+    RATER,
+    RECORDED,
+    RECORDINGS,
+    metrics_that_need,
+)
 from myxtts.workflows.judges import find_judges
 from myxtts.workflows.speaking import make_sentences, read_all, speak_sentences
 
@@ -14,19 +24,25 @@ if TYPE_CHECKING:
 
     from myxtts.checkpoints import Voice
     from myxtts.data.corpus.utterance import Utterance
-    from myxtts.evaluation.evaluator import Judges, Subject
+    from myxtts.evaluation.metrics.session import Judges, Subject
     from myxtts.inference.speech import Speech
     from myxtts.training.hooks.evaluation import Evaluated
 
-METRICS = ("wer", "cer", "mos")  # which need a judge
+LOSS = "loss"  # of the validation, which needs no evaluation
+# What training can offer: a speaker encoder and hard texts would cost more time than the rest.
+NEEDS = (ASR, RATER, RECORDINGS)
 
 logger = logging.getLogger(__name__)
 
 
+def metric_choices() -> list[str]:
+    """What the best voice can be kept by: metrics with a better direction, and the loss."""
+    able = metrics_that_need(*NEEDS)
+    return [*(name for name in able if METRICS[name].better), LOSS]
+
+
 def training_evaluator(config: XTTSConfig) -> "VoiceEvaluator | None":
     """What judges a voice while it trains, if that is enabled; warn of what cannot be measured."""
-    from myxtts.evaluation.evaluator import KINDS
-
     training = config.training
     if not training.enable_evaluation:
         return None
@@ -35,22 +51,29 @@ def training_evaluator(config: XTTSConfig) -> "VoiceEvaluator | None":
     language = config.data.language
     judges = find_judges(language, None, default_folder())
     check_metric(training.evaluation_metric, judges)
-    for part, reason in judges.absent.items():
-        names = [name.upper() for name in METRICS if KINDS[name].part == part]
-        logger.warning("%s will not be measured: %s", " and ".join(names), reason)
+    for need, reason in judges.absent.items():
+        names = [METRICS[name].title for name in metric_choices() if _needs(name, need)]
+        logger.warning("%s will not be measured: %s", ", ".join(names), reason)
     return VoiceEvaluator(judges, training.evaluation_sentences, language)
 
 
 def check_metric(metric: str, judges: "Judges") -> None:
-    """Raise where the best voice is to be kept by what cannot be measured here."""
-    from myxtts.evaluation.evaluator import KINDS
-
-    part = KINDS[metric].part if metric in KINDS else ""
-    if part in judges.absent:
-        raise UserError(
-            f"the best voice cannot be kept by {metric} (--evaluation-metric): "
-            f"{judges.absent[part]}; or choose mcd or loss, which need recordings alone"
+    """Raise where the best voice is to be kept by what is no metric or cannot be measured here."""
+    choices = metric_choices()
+    if metric not in choices:
+        raise ConfigError(
+            f"training.evaluation_metric must be one of {', '.join(choices)}; got {metric!r}"
         )
+    for need, reason in judges.absent.items():
+        if _needs(metric, need):
+            raise UserError(
+                f"the best voice cannot be kept by {metric} (--evaluation-metric): "
+                f"{reason}; or choose mcd or loss, which need recordings alone"
+            )
+
+
+def _needs(name: str, need: str) -> bool:
+    return name in METRICS and need in METRICS[name].needs
 
 
 class VoiceEvaluator:
@@ -58,13 +81,14 @@ class VoiceEvaluator:
 
     def __init__(self, judges: "Judges", sentences: int, language: str):
         self.judges, self.sentences, self.language = judges, sentences, language
+        self.higher_is_better = {name for name, one in METRICS.items() if one.better == HIGHER}
         self._recorded: list[np.ndarray] = []
 
     def __call__(
         self, voice: "Voice", utterances: "Sequence[Utterance]"
     ) -> "Callable[[], Evaluated]":
         """Speak at once; return a function that scores the speech."""
-        from myxtts.evaluation.evaluator import Subject
+        from myxtts.evaluation.metrics.session import Subject
         from myxtts.inference.synthesizer import Synthesizer
 
         chosen = self._choose(voice, utterances)
@@ -73,7 +97,8 @@ class VoiceEvaluator:
         is_first = not self._recorded
         if is_first:
             self._recorded = read_all([one.audio for one in chosen], spec.sample_rate)
-        sentences = make_sentences(chosen, [one.samples for one in speech], self._recorded)
+        spoken, durations = zip(*((one.samples, one.durations) for one in speech), strict=True)
+        sentences = make_sentences(chosen, spoken, self._recorded, durations=durations)
         subject = Subject(str(voice.folder), self.language, spec, sentences, has_ceilings=is_first)
         return lambda: self._score(subject, speech[0])
 
@@ -93,19 +118,18 @@ class VoiceEvaluator:
         return choose_utterances(able, self.sentences)
 
     def _score(self, subject: "Subject", first: "Speech") -> "Evaluated":
-        from myxtts.evaluation.evaluator import COMPARING, LISTENING, RATING, RECORDINGS, evaluate
+        from myxtts.evaluation.evaluator import evaluate
         from myxtts.training.hooks.evaluation import Evaluated
 
-        found = evaluate(subject, self.judges)
-        wanted = (LISTENING, RATING, COMPARING)
+        found = evaluate(subject, self.judges, metrics=metrics_that_need(*NEEDS))
         scores = {
             name: value
             for name, value in found.scores().items()
-            if found.measures[name].kind.part in wanted
+            if METRICS[name].needs or METRICS[name].better  # levels say little of progress
         }
-        for name in METRICS:
-            ceiling = found.measures[name].intervals.get(RECORDINGS) if name in scores else None
-            if ceiling:
+        for name in scores.copy():
+            ceiling = found.measures[name].intervals.get(RECORDED)
+            if ceiling and METRICS[name].needs:
                 scores[f"recorded_{name}"] = ceiling.value
         return Evaluated(scores, first.samples, first.sample_rate, path_of(first))
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
     from myxtts.config.config import DataConfig
     from myxtts.data.corpus.utterance import Utterance
-    from myxtts.evaluation.evaluator import Evaluation, Subject
+    from myxtts.evaluation.evaluator import Evaluation
+    from myxtts.evaluation.metrics.session import Subject
     from myxtts.inference.synthesizer import Synthesizer
 
 SENTENCES = 40
@@ -133,7 +134,8 @@ def speak(
     reference: Sequence[str] | None = None,
 ) -> "Subject":
     """Speak held-out and hard texts; read the recordings of the former, and resynthesise them."""
-    from myxtts.evaluation.evaluator import COMPARING, ROBUSTNESS, Subject
+    from myxtts.evaluation.metrics.session import Subject
+    from myxtts.evaluation.metrics.table import HARD_TEXTS, RECORDINGS
 
     spec, utterances = synthesizer.spec, held_out.chosen
     with progress("speaking", "sentences") as report:
@@ -146,14 +148,15 @@ def speak(
     if reference:
         who = {"reference": reference}
         known[REFERENCE] = read_all([Path(one) for one in reference], spec.sample_rate)
-        absent[COMPARING] = "the recordings are of other speakers than the reference"
+        absent[RECORDINGS] = "the recordings are of other speakers than the reference"
     spoken, speaker = [one.samples for one in speech], REFERENCE if reference else ""
-    sentences = make_sentences(utterances, spoken, recorded, resynthesised, speaker)
+    durations = [one.durations for one in speech]
+    sentences = make_sentences(utterances, spoken, recorded, resynthesised, speaker, durations)
     hard = None
     try:
         hard = speak_hard_texts(synthesizer, speech, language=language, **who)
     except UserError as error:
-        absent[ROBUSTNESS] = str(error)
+        absent[HARD_TEXTS] = str(error)
     return Subject(what, language, spec, sentences, synthesizer.vocoder.name, known, hard, absent)
 
 

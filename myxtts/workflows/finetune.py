@@ -14,6 +14,7 @@ from myxtts.workflows.stages import Announce
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
+    from myxtts.training.ending import Ending
 
 _FOLDER = "training.checkpoint_dir"
 _RATE, _LAST_RATE = "training.learning_rate", "training.min_learning_rate"
@@ -107,7 +108,7 @@ def finetune(
     resume: bool | Path | None,
     voice: "Voice",
     announce: Announce = logger.info,
-) -> tuple[str, str]:
+) -> "tuple[Ending, str]":
     """Open the corpus with a progress bar and train; return why it ended, and the new speaker.
 
     `announce` is given which speakers and languages are new to the voice.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from myxtts.errors import UserError
 
 if TYPE_CHECKING:
-    from myxtts.evaluation.evaluator import Judges
+    from myxtts.evaluation.metrics.session import Judges
 
 ENCODERS = ("ecapa_tdnn", "resemblyzer")
 
@@ -20,20 +20,21 @@ def find_judges(
     A speaker encoder is looked for unless `own` is None. `own` is the encoder that the voice is
     conditioned on, if any: it judges only where there is no other.
     """
-    from myxtts.evaluation.evaluator import LISTENING, RATING, VOICES, Judges
+    from myxtts.evaluation.metrics.session import Judges
+    from myxtts.evaluation.metrics.table import ASR, ENCODER, RATER
 
     judges = Judges(absent={})
     finders = {
-        LISTENING: lambda: {"asr": _find_asr(language, asr_model)},
-        RATING: lambda: {"rater": _find_rater(weights)},
+        ASR: lambda: {"asr": _find_asr(language, asr_model)},
+        RATER: lambda: {"rater": _find_rater(weights)},
     }
     if own is not None:
-        finders[VOICES] = lambda: _find_encoder(weights, own)
+        finders[ENCODER] = lambda: _find_encoder(weights, own)
     for need, find in finders.items():
         try:
             judges = replace(judges, **find())
         except UserError as error:
-            if need == LISTENING and asr_model:
+            if need == ASR and asr_model:
                 raise  # the user has named it
             judges = replace(judges, absent={**judges.absent, need: str(error)})
     return judges

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from myxtts.config.audio_spec import AudioSpec
     from myxtts.data.corpus.utterance import Utterance
-    from myxtts.evaluation.evaluator import HardSpeech, Sentence
+    from myxtts.evaluation.metrics.robustness import HardSpeech
+    from myxtts.evaluation.metrics.session import Sentence
     from myxtts.inference.speech import Speech
     from myxtts.inference.synthesizer import Synthesizer
     from myxtts.inference.vocoders import Vocoder
@@ -48,9 +49,8 @@ def speak_hard_texts(
     synthesizer: "Synthesizer", held_out: "Sequence[Speech]", **options
 ) -> "HardSpeech":
     """Speak the hard texts of a language; held-out speech shows the voice's usual durations."""
-    from myxtts.evaluation.evaluator import HardSpeech
     from myxtts.evaluation.hard_sentences import hard_sentences
-    from myxtts.evaluation.metrics.robustness import Attempt, measure_pace
+    from myxtts.evaluation.metrics.robustness import Attempt, HardSpeech, measure_pace
 
     hard = hard_sentences(options["language"])
     silent = set(synthesizer.nothing_to_say([one.text for one in hard], options["language"]))
@@ -70,15 +70,16 @@ def make_sentences(
     recorded: "Sequence[np.ndarray] | None" = None,
     resynthesised: "Sequence[np.ndarray] | None" = None,
     speaker: str = "",
+    durations: "Sequence[np.ndarray] | None" = None,
 ) -> "list[Sentence]":
     """Pair utterances with their speech; a `speaker` stands in for their own."""
-    from myxtts.evaluation.evaluator import Sentence
+    from myxtts.evaluation.metrics.session import Sentence
 
     none = [None] * len(spoken)
-    parts = zip(utterances, spoken, recorded or none, resynthesised or none, strict=True)
+    found = (spoken, recorded or none, resynthesised or none, durations or none)
     return [
-        Sentence(one.id, one.text, said, speaker or one.speaker, own, through)
-        for one, said, own, through in parts
+        Sentence(one.id, one.text, said, speaker or one.speaker, *others)
+        for one, said, *others in zip(utterances, *found, strict=True)
     ]
 
 

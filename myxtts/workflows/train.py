@@ -8,9 +8,10 @@ from myxtts.monitoring.progress import progress
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
+    from myxtts.training.ending import Ending
 
 
-def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:
+def train(config: XTTSConfig, resume: bool | Path | None = None) -> "Ending":
     """Open the corpus with a progress bar, train, and return why the run ended."""
     from myxtts.workflows.evaluate_training import training_evaluator
 
@@ -27,7 +28,7 @@ def train(config: XTTSConfig, resume: bool | Path | None = None) -> str:
 
 def train_vocoder(
     config: XTTSConfig, resume: bool | Path | None = None, voice: "Voice | None" = None
-) -> str:
+) -> "Ending":
     """Train a vocoder, on the mels that a voice predicts where one is given."""
     from myxtts.training.vocoder.trainer import VocoderTrainer
 

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from myxtts.evaluation import alignment
-from myxtts.evaluation.alignment import Alignment, align
+from myxtts.evaluation.alignment import (
+    Alignment,
+    align,
+    alignment_facts,
+    duration_correlation,
+)
 from myxtts.text.tokenizer import Tokenizer
 
 tf = pytest.importorskip("tensorflow")
@@ -63,3 +68,21 @@ def test_many_recordings_go_in_several_batches(voice, monkeypatch):
 def test_aligned_durations_count_frames():
     found = Alignment(np.arange(4), np.array([0, 1, 1, 3]), np.ones(4))
     assert found.aligned_durations.tolist() == [1, 2, 0, 1]
+
+
+def test_alignments_are_checked_for_holes_and_long_sounds():
+    frames = np.repeat(np.arange(4), 5)
+    durations = np.array([1.0, 2.0, 3.0, 4.0])
+    whole = Alignment(np.arange(4), frames, durations)
+    without_first = Alignment(np.arange(4), frames[frames > 0], durations)
+    found = alignment_facts([whole, without_first], 256 / 22050)
+    assert found["alignments monotonic and complete"] == "1 of 2"
+    assert found["longest sound in an alignment, s"] == pytest.approx(5 * 256 / 22050)
+
+
+def test_durations_in_the_same_proportions_correlate():
+    frames = np.repeat(np.arange(3), (2, 4, 8))
+    alike = Alignment(np.arange(3), frames, np.array([1.0, 2.0, 4.0]))
+    opposite = Alignment(np.arange(3), frames, np.array([4.0, 2.0, 1.0]))
+    assert duration_correlation([alike]) == pytest.approx(1.0)
+    assert duration_correlation([opposite]) == pytest.approx(-1.0)

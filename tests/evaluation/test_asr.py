@@ -13,11 +13,10 @@ from myxtts.evaluation.asr import (
     Moonshine,
     Whisper,
     asr_for,
-    error_rates,
-    plain_words,
     time_first,
 )
 from myxtts.evaluation.metrics.confidence import interval, ratio_of_sums
+from myxtts.evaluation.metrics.intelligibility import error_rates, plain_words
 from myxtts.monitoring.cores import available_cores
 from tests.helpers.shared_data import shared
 

@@ -1,6 +1,7 @@
 """One evaluation through all its parts: each measure moves as it should, or says why it cannot."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,25 +10,21 @@ from myxtts.audio.io import SILENT, AudioError
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
-from myxtts.evaluation.evaluator import (
-    COMPARING,
-    COPIES,
-    LISTENING,
-    RATING,
-    RECORDINGS,
-    ROBUSTNESS,
-    SPEECH,
-    VOICES,
-    HardSpeech,
-    Judges,
-    Sentence,
-    Subject,
-    choose_utterances,
-    evaluate,
-)
+from myxtts.evaluation.evaluator import choose_utterances, evaluate
 from myxtts.evaluation.metrics.quality import QualityScore
-from myxtts.evaluation.metrics.robustness import Attempt, measure_pace
+from myxtts.evaluation.metrics.robustness import Attempt, HardSpeech, measure_pace
+from myxtts.evaluation.metrics.session import Judges, Sentence, Subject
 from myxtts.evaluation.metrics.speaker import median_pitch
+from myxtts.evaluation.metrics.table import (
+    ASR,
+    ENCODER,
+    HARD_TEXTS,
+    RATER,
+    RECORDED,
+    RECORDINGS,
+    RESYNTHESIS,
+    SPEECH,
+)
 
 pytest.importorskip("jiwer")
 pytest.importorskip("pystoi")
@@ -56,7 +53,7 @@ def voiced(text: str, speaker: str = "anna") -> np.ndarray:
     return (0.5 * samples / np.abs(samples).max()).astype(np.float32)
 
 
-class Recogniser:
+class Ear:
     """Hears the words whose samples it knows, half a second at a time, and nothing else."""
 
     name = "a fake ear"
@@ -108,7 +105,7 @@ def embed(recordings, sample_rate):
     return found
 
 
-JUDGES = Judges(Recogniser(), Rater(), embed, "a fake encoder")
+JUDGES = Judges(Ear(), Rater(), embed, "a fake encoder")
 TEXTS = (
     "amber bridge candle",
     "distant early forest",
@@ -149,17 +146,18 @@ def test_speech_that_is_its_recording_has_nothing_to_be_blamed_for(perfect):
     assert scores["mcd"] == pytest.approx(0.0, abs=1e-6)
     assert scores["f0_correlation"] == pytest.approx(1.0)
     assert scores["length_ratio"] == 1.0 and scores["warped_estoi"] > 0.99
-    assert scores["similarity"] > 0.9
+    assert scores["similarity"] > 0.9 and scores["right_speaker"] == 1.0
+    assert scores["skipped"] == scores["endless"] == scores["faulty_texts"] == 0.0
     assert perfect.not_measured == {}
     assert [one.faulty for one in perfect.fault_counts] == [0, 0]
-    assert perfect.judges[LISTENING] == "a fake ear"
+    assert perfect.judges[ASR] == "a fake ear"
 
 
 def test_every_figure_stands_beside_its_ceilings_with_an_interval(perfect):
     for name in ("wer", "mos", "similarity", "loudness"):
-        assert set(perfect.measures[name].intervals) == {SPEECH, RECORDINGS, COPIES}
+        assert set(perfect.measures[name].intervals) == {SPEECH, RECORDED, RESYNTHESIS}
     for name in ("mcd", "f0_rmse", "warped_estoi"):
-        assert set(perfect.measures[name].intervals) == {SPEECH, COPIES}
+        assert set(perfect.measures[name].intervals) == {SPEECH, RESYNTHESIS}
     found = perfect.measures["loudness"].intervals[SPEECH]
     assert found.sentences == 4 and found.low <= found.value <= found.high
 
@@ -188,7 +186,7 @@ def stranger(text, number):
 def test_what_is_no_speech_is_not_understood(perfect, speak):
     found = evaluate(subject(speak), JUDGES)
     assert found.scores()["wer"] == 1.0
-    assert found.measures["wer"].intervals[RECORDINGS].value == 0.0  # the ceiling does not move
+    assert found.measures["wer"].intervals[RECORDED].value == 0.0  # the ceiling does not move
 
 
 @pytest.mark.parametrize("speak", [noise, drone])
@@ -221,11 +219,12 @@ def test_shuffled_words_are_heard_and_are_another_sentence(perfect):
 def test_another_speaker_says_the_words_in_another_voice(perfect):
     found = evaluate(subject(stranger), JUDGES)
     assert found.scores()["wer"] == 0.0
+    assert found.scores()["right_speaker"] == 0.0
     assert found.scores()["f0_rmse"] > 600  # 884 cents between 120 and 200 Hz
     assert found.scores()["similarity"] < perfect.scores()["similarity"] - 0.3
-    assert (perfect.place.accepted, found.place.accepted) == (1.0, 0.0)
-    assert found.place.among_same == 0.0
-    assert len(found.cosines.same) == 6 and len(found.cosines.different) == 9
+    assert (perfect.speakers.place.accepted, found.speakers.place.accepted) == (1.0, 0.0)
+    assert found.speakers.place.among_same == 0.0
+    assert len(found.speakers.among.same) == 6 and len(found.speakers.among.different) == 9
 
 
 def test_a_sentence_that_was_not_said_ranks_last():
@@ -234,26 +233,26 @@ def test_a_sentence_that_was_not_said_ranks_last():
 
 
 def test_a_part_that_cannot_run_says_why_and_the_others_go_on():
-    judges = Judges(None, None, None, absent={RATING: "its weights are not here"})
-    found = evaluate(subject(hard=None, absent={COMPARING: "other speakers"}), judges)
+    judges = Judges(None, None, None, absent={RATER: "its weights are not here"})
+    found = evaluate(subject(hard=None, absent={RECORDINGS: "other speakers"}), judges)
     assert found.not_measured == {
-        LISTENING: "there is no ASR for 'en'",
-        RATING: "its weights are not here",
-        COMPARING: "other speakers",
-        VOICES: "there is no speaker encoder at hand",
-        ROBUSTNESS: "only a voice can be asked to say hard texts",
+        ASR: "there is no ASR for 'en'",
+        RATER: "its weights are not here",
+        RECORDINGS: "other speakers",
+        ENCODER: "there is no speaker encoder",
+        HARD_TEXTS: "only a voice can be asked to speak hard texts",
     }
     assert "wer" not in found.measures and "loudness" in found.measures
     assert found.fault_counts == [] and found.ranked() == [0, 1, 2, 3]
 
 
 def test_a_user_error_in_a_part_is_its_reason():
-    class Deaf(Recogniser):
+    class Deaf(Ear):
         def transcribe_many(self, recordings, progress=None):
             raise UserError("the model is gone")
 
     found = evaluate(subject(), Judges(Deaf(), Rater(), embed))
-    assert found.not_measured == {LISTENING: "the model is gone"}
+    assert found.not_measured == {ASR: "the model is gone"}
     assert found.fault_counts[0].repeated is None  # nobody listened
 
 
@@ -267,8 +266,9 @@ def test_a_recording_is_not_compared_with_itself():
     only = voiced(TEXTS[0])
     sentence = Sentence("a", TEXTS[0], only, "anna", only)
     found = evaluate(Subject("t", "en", SPEC, [sentence], known={"anna": [only]}), JUDGES)
-    assert math.isnan(found.measures["similarity"].intervals[RECORDINGS].value)
-    assert found.place.sentences == 0 and math.isnan(found.place.similarity)
+    assert math.isnan(found.measures["similarity"].intervals[RECORDED].value)
+    place = found.speakers.place
+    assert place.sentences == 0 and math.isnan(place.similarity)
 
 
 def test_repeated_words_are_found_in_hard_texts():
@@ -279,6 +279,22 @@ def test_repeated_words_are_found_in_hard_texts():
     )
     found = evaluate(subject(hard=said), JUDGES)
     assert found.faults[0].repeated == "amber bridge" and found.fault_counts[-1].repeated == 1
+
+
+def test_lost_words_and_stuck_sounds_are_skipped_and_endless_sentences():
+    speak = lambda text, number: noise(text, 0) if number == 1 else voiced(text)  # noqa: E731
+    given = subject(speak)
+    frames = [np.array([90 if number == 2 else 9]) for number in range(4)]  # 90 frames are 1.04 s
+    sentences = [
+        replace(one, durations=own) for one, own in zip(given.sentences, frames, strict=True)
+    ]
+    found = evaluate(replace(given, sentences=sentences), JUDGES, metrics=["skipped", "endless"])
+    assert found.measures["skipped"].values[SPEECH].tolist() == [0, 1, 0, 0]
+    assert found.measures["endless"].values[SPEECH].tolist() == [0, 0, 1, 0]
+    assert set(found.measures) == {"skipped", "endless"} and found.heard == {}
+    # Without an ASR the lengths alone can tell.
+    found = evaluate(given, Judges(), metrics=["skipped"])
+    assert found.scores() == {"skipped": 0.0}
 
 
 def test_the_choice_of_sentences_depends_on_their_ids_alone():

@@ -1,15 +1,17 @@
 """Every command looks for public weights in one folder, which the environment may name."""
 
+from pathlib import Path
+
 import pytest
-from myxtts.cli.evaluating import find_judges
 
 from myxtts.checkpoints.speaker_encoders import encoder_path
 from myxtts.checkpoints.vocoders import named_vocoder, public_vocoder
-from myxtts.cli.commands.demo import fetch
 from myxtts.cli.main import main
 from myxtts.config.config import ModelConfig
 from myxtts.errors import UserError
 from myxtts.weights import default_folder
+from myxtts.workflows.demo import DemoSettings, fetch
+from myxtts.workflows.judges import find_judges
 
 TRAINED = ModelConfig(use_pretrained_speaker_encoder=True, speaker_encoder_type="resemblyzer")
 
@@ -20,13 +22,19 @@ def complaint(find) -> str:
     return str(caught.value)
 
 
+def fetched(name: str) -> str:
+    lines = []
+    fetch(DemoSettings(Path("demo")), name, lines.append)
+    return "\n".join(lines)
+
+
 VERBS = {
     "train": lambda capsys: complaint(lambda: encoder_path(TRAINED)),
     "train-vocoder": lambda capsys: complaint(lambda: named_vocoder("hifigan_universal")),
     "synthesize": lambda capsys: complaint(lambda: public_vocoder("hifigan_ljspeech")),
     "evaluate": lambda capsys: str(find_judges("fa", None, default_folder()).absent),
     "weights": lambda capsys: (main(["weights", "get", "resemblyzer"]), capsys.readouterr())[1].err,
-    "demo": lambda capsys: (fetch("resemblyzer"), capsys.readouterr())[1].out,
+    "demo": lambda capsys: fetched("resemblyzer"),
 }
 
 

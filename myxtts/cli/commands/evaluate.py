@@ -103,25 +103,27 @@ def run(args: argparse.Namespace) -> None:
 
 def _print_evaluation(evaluation: "Evaluation", page: Path, seconds: dict[str, float]) -> None:
     """Print the tables, what was not measured, where everything is, and what it took."""
-    from myxtts.evaluation.evaluator import LISTENING
-    from myxtts.evaluation.report import page as shown
+    from myxtts.evaluation.metrics.table import ASR
+    from myxtts.evaluation.report import rows as tables
+    from myxtts.evaluation.report.page import FIGURES
+    from myxtts.evaluation.report.tables import aligned
 
     print(evaluation.subject.what)
     if evaluation.judges:
         print(f"judged by {', '.join(evaluation.judges.values())}")
-    for rows in (shown.measure_rows, shown.voice_rows, shown.fault_rows):
+    for rows in (tables.measure_rows, tables.speaker_rows, tables.fault_rows):
         if table := rows(evaluation):
-            print(f"\n{shown.aligned(table)}")
-        if rows is shown.voice_rows:
-            for line in shown.voice_facts(evaluation):
+            print(f"\n{aligned(table)}")
+        if rows is tables.speaker_rows:
+            for line in tables.speaker_facts(evaluation):
                 print(line)
     print()
-    for line in shown.absences(evaluation):
+    for line in tables.absences(evaluation):
         print(line)
     print(f"page    {page}")
-    print(f"figures {page.with_name(shown.FIGURES)}")
+    print(f"figures {page.with_name(FIGURES)}")
     print(f"audio   {page.parent / WAVS}")
-    asr = seconds.pop(LISTENING, 0.0)
+    asr = seconds.pop(ASR, 0.0)
     parts = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items())
     print(f"seconds: {parts}; {sum(seconds.values()):.1f} in all, and {asr:.1f} of the ASR")
 

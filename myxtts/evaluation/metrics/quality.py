@@ -1,4 +1,4 @@
-"""How speech sounds: as listeners would rate it, and how much of a recording a copy keeps."""
+"""How speech sounds: as listeners would rate it, and how intelligible a copy of it is."""
 
 import hashlib
 import math
@@ -6,17 +6,24 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import soxr
 
 from myxtts.audio.io import SILENCE_PEAK
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import Progress, Recording
+from myxtts.evaluation.asr import Recording
+from myxtts.evaluation.ceilings import answers
+from myxtts.evaluation.metrics.table import SPEECH
 from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.progress import Progress
 from myxtts.weights import PUBLIC
+
+if TYPE_CHECKING:
+    from myxtts.evaluation.metrics.session import Session
 
 WINDOW_SECONDS = 9.01
 # The published fits of the network's three numbers to ratings: of x squared, of x, and of 1.
@@ -82,6 +89,45 @@ class Dnsmos:
 
     def _outputs(self, window: np.ndarray) -> np.ndarray:
         return self._session.run(None, {"input_1": window[np.newaxis]})[0][0]
+
+
+def ratings(session: "Session", opinion: str) -> dict[str, np.ndarray]:
+    """One of the predicted opinions, of recordings that sentences are joined to."""
+    found = session.shared(_all_ratings)
+    return {
+        source: np.array([getattr(one, opinion) for one in own]) for source, own in found.items()
+    }
+
+
+def _all_ratings(session: "Session") -> dict[str, list[QualityScore]]:
+    rate, rater, most = session.sample_rate, session.judges.rater, session.subject.most_rated
+    parts = {name: joined(speech, rate)[:most] for name, speech in session.judged.items()}
+    speech = [one for part in parts.values() for one in part]
+    is_kept = [name != SPEECH for name, part in parts.items() for _ in part]
+
+    def rate_all(recordings: list[Recording]) -> list[list[float]]:
+        with session.watch("rating", "recordings") as report:
+            return [list(astuple(one)) for one in rater.score_many(recordings, report)]
+
+    found = answers(session.cache, lambda: rater.identity, speech, is_kept, rate_all)
+    scores = iter(QualityScore(*values) for values in found)
+    return {source: [next(scores) for _ in part] for source, part in parts.items()}
+
+
+def joined(speech: Sequence[np.ndarray], rate: int) -> list[Recording]:
+    """Sentences one behind the other, in recordings that are long enough to be rated.
+
+    A shorter one would be rated as an echo of itself.
+    """
+    least, parts, found = WINDOW_SECONDS * rate, [], []
+    for samples in speech:
+        parts.append(samples)
+        if sum(map(len, parts)) >= least:
+            found.append((np.concatenate(parts), rate))
+            parts = []
+    if parts and not found:
+        found.append((np.concatenate(parts), rate))
+    return found
 
 
 def estoi(recorded: np.ndarray, heard: np.ndarray, rate: int) -> float:

@@ -2,11 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from myxtts.evaluation.asr import ErrorRates, plain_words
+from myxtts.evaluation.metrics.intelligibility import plain_words, transcripts
+from myxtts.evaluation.metrics.table import ASR, RECORDED, SPEECH
+
+if TYPE_CHECKING:
+    from myxtts.evaluation.metrics.session import Session
 
 # Speech this much shorter or longer than a recording of the same words did not say them.
 SHORTEST, LONGEST = 0.5, 2.0
@@ -42,7 +47,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """A text of some kind as a voice said it, and what was heard where a recogniser listened."""
+    """A text of some kind as a voice said it, and its transcript where an ASR listened."""
 
     kind: str
     text: str
@@ -50,6 +55,15 @@ class Attempt:
     durations: np.ndarray  # [tokens], in frames
     frames: int  # the length of what was said
     heard: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HardSpeech:
+    """Hard texts as a voice spoke them, the samples of each, and its pace in other texts."""
+
+    attempts: Sequence[Attempt]
+    spoken: Sequence[np.ndarray]
+    pace: Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,53 @@ class FaultCounts:
     endless: int
     repeated: int | None  # None where nobody listened to any
     faulty: int
+
+
+def skipped(session: "Session") -> dict[str, np.ndarray]:
+    """1 for each sentence that is too short, or of which the ASR finds less than half the words."""
+    too_short = _lengths(session).too_short
+    found = session.shared_or_none(transcripts, ASR)
+    if found and RECORDED in found.sources:
+        texts = (found.sources[SPEECH], found.sources[RECORDED])
+        too_short |= lost(*texts, session.subject.language)
+    return {SPEECH: _flags(session, too_short)}
+
+
+def endless(session: "Session") -> dict[str, np.ndarray]:
+    """1 for each sentence that is too long, or in which one sound lasts longer than any does."""
+    spec = session.subject.spec
+    known = [one.durations for one in session.subject.sentences if one.durations is not None]
+    found = _lengths(session).too_long
+    if len(known) == len(session.subject.sentences):
+        found |= stuck(known, spec.hop_length / spec.sample_rate)
+    return {SPEECH: _flags(session, found)}
+
+
+def faulty_texts(session: "Session") -> dict[str, np.ndarray]:
+    """1 for each hard text with a fault."""
+    _, faults = session.shared(hard_faults)
+    return {SPEECH: np.array([float(not one.is_faultless) for one in faults])}
+
+
+def hard_faults(session: "Session") -> "tuple[list[Attempt], list[Faults]]":
+    """The hard texts, with their transcripts where there is an ASR, and what went wrong."""
+    hard, spec = session.subject.hard, session.subject.spec
+    attempts = list(hard.attempts)
+    found = session.shared_or_none(transcripts, ASR)
+    if found:
+        pairs = zip(attempts, found.hard, strict=True)
+        attempts = [replace(one, heard=text) for one, text in pairs]
+    frame_seconds = spec.hop_length / spec.sample_rate
+    return attempts, find_faults(attempts, hard.pace, frame_seconds, session.subject.language)
+
+
+def _lengths(session: "Session") -> "Lengths":
+    sources = session.sources
+    return compare_lengths(*([len(one) for one in sources[name]] for name in (SPEECH, RECORDED)))
+
+
+def _flags(session: "Session", numbers: frozenset[int]) -> np.ndarray:
+    return np.array([float(n in numbers) for n in range(len(session.subject.sentences))])
 
 
 def measure_pace(tokens: Sequence[np.ndarray], durations: Sequence[np.ndarray]) -> Pace:
@@ -122,7 +183,7 @@ def repeated_words(said: str, heard: str, language: str) -> str:
     """Return the longest run of a text's words that is heard more often than said, or nothing.
 
     One or two words count only where more words are heard than said, and a single one where it is
-    doubled: a recogniser takes "to the" for "of the" at times, and then has that too often, but
+    doubled: an ASR takes "to the" for "of the" at times, and then has that too often, but
     what is repeated adds words.
     """
     said_words, heard_words = (plain_words(text, language).split() for text in (said, heard))
@@ -155,10 +216,10 @@ def stuck(durations: Sequence[np.ndarray], frame_seconds: float) -> frozenset[in
     return _numbers([one.max() * frame_seconds > LONGEST_SOUND for one in durations])
 
 
-def lost(spoken: ErrorRates, recorded: ErrorRates) -> frozenset[int]:
-    """Return the sentences of which less than half as many words were heard as in a recording."""
-    pairs = zip(spoken.sentences, recorded.sentences, strict=True)
-    return _numbers([2 * len(a.heard.split()) < len(b.heard.split()) for a, b in pairs])
+def lost(spoken: Sequence[str], recorded: Sequence[str], language: str) -> frozenset[int]:
+    """The sentences whose transcript has less than half as many words as that of a recording."""
+    counts = [[len(plain_words(text, language).split()) for text in x] for x in (spoken, recorded)]
+    return _numbers([2 * own < other for own, other in zip(*counts, strict=True)])
 
 
 def is_complete(frame_tokens: np.ndarray, num_tokens: int) -> bool:

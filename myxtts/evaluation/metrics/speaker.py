@@ -1,8 +1,9 @@
-"""Whose voice is heard: what a model says in several voices, against recordings of them."""
+"""Whether speech sounds like its speaker: its embeddings against those of recordings."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,40 +11,14 @@ from myxtts.audio.io import AudioError
 from myxtts.audio.pitch import pitch
 from myxtts.config.audio_spec import AudioSpec
 
+if TYPE_CHECKING:
+    from myxtts.evaluation.metrics.session import Session
+
 Recordings = Sequence[np.ndarray]
 # Recordings and their sample rate -> the embedding of each, or what is wrong with it.
 Embed = Callable[[Recordings, int], Sequence[np.ndarray | AudioError]]
-# A pitch heard in fewer of the frames is a tracker's accident: the voice is hoarse.
+# A pitch in fewer of the frames is a tracker's accident: the voice is hoarse.
 LEAST_VOICED = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class VoiceTrial:
-    """Sentences in one voice: as the model says them, as recorded, and as a vocoder copies that."""
-
-    name: str
-    spoken: Recordings
-    recorded: Recordings
-    copied: Recordings
-
-
-@dataclass(frozen=True, slots=True)
-class VoiceScore:
-    """How much one voice is itself; similarities are mean cosines to other recordings of it."""
-
-    name: str
-    right: float  # share of the model's sentences that are nearest to this voice
-    right_copied: float  # the same of the copies: what the vocoder leaves to be told
-    similarity: float
-    copied_similarity: float
-    natural_similarity: float
-    nearest_stranger: float  # the greatest mean cosine of the model's sentences to another voice
-    pitch_ratio: float  # median pitch over that of the copies; NaN where there is none to hear
-
-    @property
-    def share(self) -> float:
-        """The similarity, as a share of what recordings of one voice have among each other."""
-        return self.similarity / self.natural_similarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +34,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoiceCosines:
-    """Sorted cosines between single recordings: of one voice, and of different ones."""
+    """Sorted cosines between single recordings: of one speaker, and of different ones."""
 
     same: np.ndarray
     different: np.ndarray
-    # What tells voices apart best: as many pairs of one voice are below it as others are not.
+    # What tells speakers apart best: as many pairs of one speaker are below it as others are not.
     threshold: float  # NaN without others
     equal_error_rate: float  # the share of pairs that are on its wrong side
 
@@ -83,17 +58,78 @@ class VoicePlace:
     accepted: float  # share of pairs that the threshold takes for one voice
 
 
-def score_voices(
-    trials: Sequence[VoiceTrial],
-    known: Mapping[str, Recordings],
-    embed: Embed,
-    spec: AudioSpec,
-) -> list[VoiceScore]:
-    """Judge each trial by an encoder, among voices of which other recordings are known."""
-    names = list(known)
-    examples = {name: _units(embed(list(known[name]), spec.sample_rate)) for name in names}
-    centroids = _units([rows.mean(axis=0) for rows in examples.values()])
-    return [_score(trial, names, examples, centroids, embed, spec) for trial in trials]
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeakerFindings:
+    """How near each sentence of each source is to the recordings of all speakers that are known.
+
+    `cosines` [sentences, speakers] are means over a speaker's recordings; `is_right` [sentences]
+    is 1 where the speaker's own mean embedding is the nearest. NaN where no voice is heard, or
+    where there is none other to be near to.
+    """
+
+    speakers: tuple[str, ...]
+    cosines: Mapping[str, np.ndarray]
+    is_right: Mapping[str, np.ndarray]
+    own: np.ndarray  # [sentences]: the number of its speaker
+    among: VoiceCosines
+    place: VoicePlace
+
+
+def similarity(session: "Session") -> dict[str, np.ndarray]:
+    """The mean cosine of each sentence to recordings of its speaker that say something else."""
+    found = session.shared(compare_speakers)
+    rows = np.arange(len(found.own))
+    return {source: cosines[rows, found.own] for source, cosines in found.cosines.items()}
+
+
+def right_speaker(session: "Session") -> dict[str, np.ndarray]:
+    """1 for each sentence that is nearest to its own speaker, of all that are known."""
+    return dict(session.shared(compare_speakers).is_right)
+
+
+def compare_speakers(session: "Session") -> SpeakerFindings:
+    """Embed all that is judged, and recordings of the known speakers, each of them once."""
+    subject, rate = session.subject, session.sample_rate
+    known = {name: list(own) for name, own in subject.known.items() if len(own)}
+    names = tuple(known)
+    with session.watch("comparing speakers", "recordings") as report:
+        embed = _EachOnce(session.judges.embed, report)
+        among = compare_recordings(known, embed, rate)
+        examples = [_all_units(embed(known[name], rate)) for name in names]
+        cosines, is_right = {}, {}
+        for source, speech in session.judged.items():
+            vectors = _all_units(embed(speech, rate))
+            cosines[source] = np.array(
+                [
+                    [_mean_cosine(vector, examples[n], known[name], one.recorded)
+                     for n, name in enumerate(names)]
+                    for vector, one in zip(vectors, subject.sentences, strict=True)
+                ]
+            )  # fmt: skip
+            is_right[source] = _is_right(
+                vectors, examples, [names.index(one.speaker) for one in subject.sentences]
+            )
+        places = [
+            place_voice([one.spoken], _others(known[one.speaker], one.recorded), among, embed, rate)
+            for one in subject.sentences
+        ]
+    own = np.array([names.index(one.speaker) for one in subject.sentences])
+    return SpeakerFindings(names, cosines, is_right, own, among, _mean_place(places))
+
+
+class _EachOnce:
+    """An encoder that embeds no recording twice; those that it has embedded must stay in memory."""
+
+    def __init__(self, embed: Embed, report: Callable[[int, int], None]):
+        self._embed, self._report = embed, report
+        self._found: dict[int, np.ndarray | AudioError] = {}
+
+    def __call__(self, recordings: Recordings, sample_rate: int) -> list[np.ndarray | AudioError]:
+        new = {id(one): one for one in recordings if id(one) not in self._found}
+        found = self._embed(list(new.values()), sample_rate) if new else []
+        self._found.update(zip(new, found, strict=True))
+        self._report(len(self._found), len(self._found))
+        return [self._found[id(one)] for one in recordings]
 
 
 def compare_recordings(
@@ -142,59 +178,11 @@ def place_voice(
     )
 
 
-def mean_score(scores: Sequence[VoiceScore], name: str) -> VoiceScore:
-    """The means over voices; of the pitch, how far off it is on average, as a ratio above 1.
-
-    Voices in which no pitch is heard do not count there: `pitched` counts the others.
-    """
-    fields = [
-        *("right", "right_copied", "similarity", "copied_similarity"),
-        *("natural_similarity", "nearest_stranger"),
-    ]
-    means = {field: float(np.mean([getattr(one, field) for one in scores])) for field in fields}
-    off = [abs(math.log(one.pitch_ratio)) for one in pitched(scores)]
-    ratio = math.exp(np.mean(off)) if off else math.nan
-    return VoiceScore(name, **means, pitch_ratio=ratio)
-
-
-def pitched(scores: Sequence[VoiceScore]) -> list[VoiceScore]:
-    """The voices in which a pitch is heard."""
-    return [one for one in scores if math.isfinite(one.pitch_ratio)]
-
-
 def median_pitch(recordings: Recordings, spec: AudioSpec) -> float:
     """The median F0 in Hz over all voiced frames; NaN where hardly any is voiced."""
     found = np.concatenate([pitch(samples, spec) for samples in recordings])
     is_voiced = found > 0
     return float(np.median(found[is_voiced])) if is_voiced.mean() >= LEAST_VOICED else math.nan
-
-
-def _score(
-    trial: VoiceTrial,
-    names: list[str],
-    examples: Mapping[str, np.ndarray],
-    centroids: np.ndarray,
-    embed: Embed,
-    spec: AudioSpec,
-) -> VoiceScore:
-    own = names.index(trial.name)
-    spoken, recorded, copied = (
-        _units(embed(list(part), spec.sample_rate))
-        for part in (trial.spoken, trial.recorded, trial.copied)
-    )
-    to_others = np.array(
-        [(spoken @ examples[name].T).mean() for name in names if name != trial.name]
-    )
-    return VoiceScore(
-        trial.name,
-        right=_share_nearest(spoken, centroids, own),
-        right_copied=_share_nearest(copied, centroids, own),
-        similarity=float((spoken @ examples[trial.name].T).mean()),
-        copied_similarity=float((copied @ examples[trial.name].T).mean()),
-        natural_similarity=float((recorded @ examples[trial.name].T).mean()),
-        nearest_stranger=float(to_others.max()) if len(to_others) else float("nan"),
-        pitch_ratio=median_pitch(trial.spoken, spec) / median_pitch(trial.copied, spec),
-    )
 
 
 def _equal_error(same: np.ndarray, different: np.ndarray) -> tuple[float, float]:
@@ -218,8 +206,66 @@ def _percentile(cosines: np.ndarray, among: np.ndarray) -> float:
     return float(100.0 * below.mean() / (2 * len(among)))
 
 
-def _share_nearest(vectors: np.ndarray, centroids: np.ndarray, own: int) -> float:
-    return float(np.mean(np.argmax(vectors @ centroids.T, axis=1) == own))
+def _all_units(found: Sequence[np.ndarray | AudioError]) -> list[np.ndarray | None]:
+    """The embeddings, each of length 1; None of recordings in which nobody is heard."""
+    return [None if isinstance(one, AudioError) else _units([one])[0] for one in found]
+
+
+def _others(recordings: Recordings, recorded: np.ndarray | None) -> list[np.ndarray]:
+    """The recordings but the one of the same words."""
+    return [one for one in recordings if one is not recorded]
+
+
+def _mean_cosine(
+    vector: np.ndarray | None,
+    examples: Sequence[np.ndarray | None],
+    recordings: Recordings,
+    recorded: np.ndarray | None,
+) -> float:
+    """The mean cosine of a sentence to recordings but the one of the same words."""
+    others = [
+        example
+        for example, one in zip(examples, recordings, strict=True)
+        if example is not None and one is not recorded
+    ]
+    if vector is None or not others:
+        return math.nan
+    return float(np.mean(np.stack(others) @ vector))
+
+
+def _is_right(
+    vectors: Sequence[np.ndarray | None],
+    examples: Sequence[Sequence[np.ndarray | None]],
+    own: Sequence[int],
+) -> np.ndarray:
+    heard = [[one for one in some if one is not None] for some in examples]
+    if sum(map(bool, heard)) < 2:
+        return np.full(len(vectors), math.nan)
+    # Unheard speakers have a mean of zeros, which must not win over negative cosines.
+    size = len(next(some[0] for some in heard if some))
+    means = np.array([np.mean(some, axis=0) if some else np.zeros(size) for some in heard])
+    lengths = np.linalg.norm(means, axis=1)
+
+    def nearest(vector: np.ndarray) -> int:
+        cosines = np.divide(
+            means @ vector, lengths, out=np.full(len(means), -np.inf), where=lengths > 0
+        )
+        return int(cosines.argmax())
+
+    return np.array(
+        [
+            math.nan if vector is None else float(nearest(vector) == number)
+            for vector, number in zip(vectors, own, strict=True)
+        ]
+    )
+
+
+def _mean_place(places: Sequence[VoicePlace]) -> VoicePlace:
+    """The means over sentences that have a place."""
+    fields = ("similarity", "among_same", "among_different", "accepted")
+    rows = [[getattr(one, name) for name in fields] for one in places]
+    found = np.array([row for row in rows if math.isfinite(row[0])]).reshape(-1, len(fields))
+    return VoicePlace(len(found), *(found.mean(axis=0) if len(found) else [math.nan] * 4))
 
 
 def _heard(found: Sequence[np.ndarray | AudioError]) -> list[np.ndarray]:

@@ -1,7 +1,9 @@
-"""How near speech is to a recording of the same words, and how loud, clipped and silent it is."""
+"""How near speech is to a recording of the same words: spectrum, pitch, intelligibility."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
@@ -12,17 +14,17 @@ from myxtts.audio.io import SILENCE_PEAK
 from myxtts.audio.mel import log_mel
 from myxtts.audio.pitch import pitch
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.evaluation.metrics.levels import SILENCE_DB, finite
 from myxtts.evaluation.metrics.quality import estoi
+from myxtts.evaluation.metrics.table import RECORDED, RESYNTHESIS, SPEECH
+from myxtts.monitoring.cores import available_cores
+
+if TYPE_CHECKING:
+    from myxtts.evaluation.metrics.session import Session
 
 CEPSTRA = 13
 LEAST_VOICED = 10  # pairs of frames, below which a correlation is an accident
 LEAST_VARIATION = 10.0  # cents: what varies less is one tone, and correlates with nothing
-SILENCE_DB = 40.0  # below the loudest block, as where silence is trimmed
-FULL_SCALE = 1.0 - 2.0**-15
-_BLOCK_SECONDS = 0.01
-# Quieter waves are flat at the top because 16 bits cannot tell their samples apart.
-_LEAST_CLIPPED_PEAK = 0.1
-_LEAST_CLIPPED_RUN = 3
 _DECIBELS_PER_CEPSTRUM = 10.0 / math.log(10.0) * math.sqrt(2.0)
 
 
@@ -53,18 +55,40 @@ class SpeechLikeness:
     length_ratio: float  # speech over recording
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """How loud a signal is, and where it is not; NaN where that cannot be told."""
+def likeness(session: "Session", name: str) -> dict[str, np.ndarray]:
+    """One figure of how near speech, and resynthesis, are to the recordings."""
+    return session.shared(_all_likeness)[name]
 
-    loudness: float  # dBFS, the RMS of what is not silent
-    peak: float  # of a full scale of 1
-    clipped: float  # share of samples at full scale, or in a row at the signal's own extreme
-    silent: float  # share
-    leading_silence: float  # seconds
-    trailing_silence: float
-    longest_pause: float  # seconds of silence between sounds
-    dc_offset: float
+
+def _all_likeness(session: "Session") -> dict[str, dict[str, np.ndarray]]:
+    sources, spec = session.sources, session.subject.spec
+    recorded = sources[RECORDED]
+    pairs = {name: sources[name] for name in (SPEECH, RESYNTHESIS) if name in sources}
+    rows: dict[str, list[dict[str, float]]] = {source: [] for source in pairs}
+    done, total = 0, len(pairs) * len(recorded)
+    with (
+        session.watch("comparing", "recordings") as report,
+        ThreadPoolExecutor(available_cores()) as pool,
+    ):
+        for source, speech in pairs.items():
+            for one in pool.map(compare_speech, speech, recorded, [spec] * len(speech)):
+                rows[source].append(_figures(one))
+                report(done := done + 1, total)
+    return {
+        name: {source: np.array([row[name] for row in own]) for source, own in rows.items()}
+        for name in rows[SPEECH][0]
+    }
+
+
+def _figures(found: "SpeechLikeness") -> dict[str, float]:
+    return {
+        "mcd": found.distortion,
+        "f0_correlation": found.pitch.correlation,
+        "f0_rmse": found.pitch.rmse_cents,
+        "voicing_error": found.pitch.voicing_error,
+        "warped_estoi": found.warped_estoi,
+        "length_ratio": found.length_ratio,
+    }
 
 
 def compare_speech(spoken: np.ndarray, recorded: np.ndarray, spec: AudioSpec) -> SpeechLikeness:
@@ -170,35 +194,12 @@ def warped(spoken: np.ndarray, path: np.ndarray, spec: AudioSpec) -> np.ndarray:
     return result[hop // 2 : len(result) - hop + hop // 2]
 
 
-def measure_levels(samples: np.ndarray, rate: int) -> Levels:
-    """Measure samples [-1, 1]: what is 40 dB below the loudest 10 ms, or below -60 dBFS, is silent.
-
-    A signal without a sound has no loudness and no pauses, one without samples nothing at all.
-    """
-    samples = _finite(samples)
-    if not len(samples):
-        return Levels(*[math.nan] * 8)
-    return Levels(
-        **_sounds_and_pauses(samples, rate),
-        peak=float(np.abs(samples).max()),
-        clipped=float(_is_clipped(samples).mean()),
-        dc_offset=float(samples.mean()),
-    )
-
-
 def _audible(samples: np.ndarray, spec: AudioSpec) -> np.ndarray:
     """The samples without the silence at their ends: none, where all of it is."""
-    samples = _finite(samples).astype(np.float32)
+    samples = finite(samples).astype(np.float32)
     if len(samples) < spec.hop_length or np.abs(samples).max() < SILENCE_PEAK:
         return samples[:0]
     return trim_silence(samples, spec.sample_rate, SILENCE_DB)
-
-
-def _finite(samples: np.ndarray) -> np.ndarray:
-    samples = np.asarray(samples, np.float64)
-    if not np.isfinite(samples).all():
-        raise ValueError("the samples hold NaN or infinite values, whose sound cannot be measured")
-    return samples
 
 
 def _unskewed(diagonals: np.ndarray, columns: int) -> np.ndarray:
@@ -235,41 +236,3 @@ def _best_shift(padded: np.ndarray, start: int, wanted: int, reach: int, length:
     power = np.cumsum(np.square(np.pad(around, (1, 0)), dtype=np.float64))
     likeness = likeness / np.sqrt(power[length:] - power[:-length] + 1e-9)
     return first + int(likeness.argmax()) - start
-
-
-def _sounds_and_pauses(samples: np.ndarray, rate: int) -> dict[str, float]:
-    power = _block_power(samples, max(1, round(rate * _BLOCK_SECONDS)))
-    least = max(power.max() * 10.0 ** (-SILENCE_DB / 10.0), SILENCE_PEAK**2)
-    sounds = np.flatnonzero(power >= least)
-    found = dict.fromkeys(("leading_silence", "trailing_silence", "longest_pause"), math.nan)
-    found |= {"silent": 1.0 - len(sounds) / len(power), "loudness": math.nan}
-    if len(sounds):
-        pauses = np.diff(sounds, prepend=-1, append=len(power)) - 1  # blocks before each and behind
-        found["loudness"] = 10.0 * math.log10(power[sounds].mean())
-        found["leading_silence"] = float(pauses[0]) * _BLOCK_SECONDS
-        found["trailing_silence"] = float(pauses[-1]) * _BLOCK_SECONDS
-        found["longest_pause"] = float(pauses[1:-1].max(initial=0)) * _BLOCK_SECONDS
-    return found
-
-
-def _block_power(samples: np.ndarray, block: int) -> np.ndarray:
-    """The mean square of each block, the last one perhaps shorter."""
-    starts = np.arange(0, len(samples), block)
-    sums = np.add.reduceat(np.square(samples), starts)
-    return sums / np.minimum(block, len(samples) - starts)
-
-
-def _is_clipped(samples: np.ndarray) -> np.ndarray:
-    """Tell of each sample whether it is at full scale, or in a row of the loudest ones."""
-    is_clipped = np.abs(samples) >= FULL_SCALE
-    for extreme in (samples.max(), samples.min()):
-        if abs(extreme) >= _LEAST_CLIPPED_PEAK:
-            is_clipped |= _in_runs(samples == extreme)
-    return is_clipped
-
-
-def _in_runs(flags: np.ndarray) -> np.ndarray:
-    """Keep the flags of which so many are in a row."""
-    run = np.ones(_LEAST_CLIPPED_RUN, np.int64)
-    begins = np.convolve(flags, run, "valid") == len(run)
-    return np.convolve(begins, run) > 0

@@ -1,48 +1,34 @@
-"""An evaluation as a table, as figures for programs, and as one page that needs no other file."""
+"""The page of an evaluation, which needs no other file, and the figures next to it."""
 
 import base64
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import soundfile
 
-from myxtts.evaluation.evaluator import (
-    COMPARING,
-    COPIES,
-    LISTENING,
-    RATING,
-    RECORDINGS,
-    ROBUSTNESS,
-    SPEECH,
-    VOICES,
-    Evaluation,
+from myxtts.evaluation.evaluator import Evaluation
+from myxtts.evaluation.metrics.table import RECORDED, SPEECH
+from myxtts.evaluation.report.figures import figures_of
+from myxtts.evaluation.report.rows import (
+    absences,
+    fault_rows,
+    measure_rows,
+    speaker_facts,
+    speaker_rows,
 )
-from myxtts.evaluation.metrics.confidence import Interval
-from myxtts.evaluation.metrics.speaker import Spread, spread
-from myxtts.evaluation.report.report import html_page, with_bounds
+from myxtts.evaluation.report.tables import html_table
 
 FIGURES, PAGE = "evaluation.json", "evaluation.html"
 SHOWN = 3  # sentences of the best, of the median and of the worst ones
-DRAWN = ("cer", "mcd", "f0_rmse", "warped_estoi")  # measures whose distributions are drawn
-PARTS = {
-    LISTENING: "WER and CER",
-    RATING: "DNSMOS",
-    COMPARING: "likeness to recordings",
-    VOICES: "speaker similarity",
-    ROBUSTNESS: "robustness",
-}
+DRAWN = ("cer", "mcd", "f0_rmse", "warped_estoi")  # metrics whose distributions are drawn
 _BINS = 24
 _WIDTH, _HEIGHT, _FOOT = 320, 110, 16
 _COLOURS = ("#0072b2", "#d55e00", "#009e73")
-
-Rows = list[tuple[str, ...]]
 
 
 def write_evaluation(folder: Path, evaluation: Evaluation) -> Path:
@@ -55,150 +41,6 @@ def write_evaluation(folder: Path, evaluation: Evaluation) -> Path:
     return page
 
 
-def measure_rows(evaluation: Evaluation) -> Rows:
-    """The table of all measures, with a head: each figure between the bounds of its interval."""
-    sources = [SPEECH, RECORDINGS, COPIES]
-    heads = [SPEECH, RECORDINGS, f"copies by {evaluation.subject.vocoder or 'a vocoder'}"]
-    has = [any(name in one.intervals for one in evaluation.measures.values()) for name in sources]
-    shown = [name for name, is_there in zip(sources, has, strict=True) if is_there]
-    head = [title for title, is_there in zip(heads, has, strict=True) if is_there]
-    rows = [
-        (
-            one.kind.title,
-            *(_cell(one.intervals.get(source), one.kind.digits) for source in shown),
-        )
-        for one in evaluation.measures.values()
-    ]
-    return [("measure", *head), *rows]
-
-
-def voice_rows(evaluation: Evaluation) -> Rows:
-    """How cosines of recordings are spread, and where the speech is among them; or nothing."""
-    cosines = evaluation.cosines
-    if cosines is None:
-        return []
-    rows = [("cosines of recordings", "5 %", "median", "95 %", "pairs")]
-    named = (("of one speaker", cosines.same), ("of different speakers", cosines.different))
-    return rows + [_spread_row(name, spread(values)) for name, values in named if len(values)]
-
-
-def voice_facts(evaluation: Evaluation) -> list[str]:
-    """What the place of the speech among recordings says."""
-    place, cosines = evaluation.place, evaluation.cosines
-    if place is None or cosines is None:
-        return []
-    told = []
-    if math.isfinite(place.among_same):
-        among = f"; among pairs of different ones at {place.among_different:.0f}"
-        told.append(
-            f"speech beside a recording of its speaker is at percentile {place.among_same:.0f} "
-            "among pairs of one speaker, where 50 is as near as recordings are to each other"
-            + (among if math.isfinite(place.among_different) else "")
-        )
-    if math.isfinite(place.accepted):
-        told.append(
-            f"taken for the right speaker: {place.accepted:.0%} of pairs, at the threshold "
-            f"{cosines.threshold:.3f} (equal error rate {cosines.equal_error_rate:.1%})"
-        )
-    return told
-
-
-def fault_rows(evaluation: Evaluation) -> Rows:
-    """How many hard texts of each kind went wrong, with a head; or nothing."""
-    counts = evaluation.fault_counts
-    if not counts:
-        return []
-    rows = [("hard texts", "texts", "skipped", "repeated", "endless", "faulty")]
-    for one in counts:
-        repeated = "-" if one.repeated is None else str(one.repeated)
-        figures = (one.texts, one.skipped, repeated, one.endless, one.faulty)
-        rows.append((one.kind, *map(str, figures)))
-    return rows
-
-
-def absences(evaluation: Evaluation) -> list[str]:
-    """What was not measured, and why."""
-    found = [
-        f"not measured: {PARTS.get(part, part)}: {why}"
-        for part, why in evaluation.not_measured.items()
-    ]
-    measured = next(iter(evaluation.measures.values()), None)
-    if measured and RECORDINGS not in measured.intervals:
-        found.append("not measured: ceilings: there are no recordings of the same words")
-    return found
-
-
-def figures_of(evaluation: Evaluation) -> dict[str, Any]:
-    """All figures as JSON takes them: null for what has no number."""
-    subject = evaluation.subject
-    return _without_nan(
-        {
-            "what": subject.what,
-            "language": subject.language,
-            "vocoder": subject.vocoder,
-            "judges": dict(evaluation.judges),
-            "measures": {
-                name: {source: asdict(found) for source, found in one.intervals.items()}
-                for name, one in evaluation.measures.items()
-            },
-            "voices": _voice_figures(evaluation),
-            "hard_texts": [asdict(one) for one in evaluation.fault_counts],
-            "not_measured": dict(evaluation.not_measured),
-            "seconds": dict(evaluation.seconds),
-            "sentences": [_sentence_figures(evaluation, n) for n in range(len(subject.sentences))],
-            "attempts": [
-                {"kind": one.kind, "text": one.text, "heard": one.heard, **asdict(fault)}
-                for one, fault in zip(evaluation.attempts, evaluation.faults, strict=False)
-            ],
-        }
-    )
-
-
-def _cell(found: Interval | None, digits: int) -> str:
-    if found is None or not math.isfinite(found.value):
-        return ""
-    return with_bounds(found, digits)
-
-
-def _spread_row(name: str, found: Spread) -> tuple[str, ...]:
-    figures = (found.low, found.median, found.high)
-    return (name, *(f"{figure:.3f}" for figure in figures), f"{found.pairs:,}")
-
-
-def _voice_figures(evaluation: Evaluation) -> dict[str, Any] | None:
-    cosines = evaluation.cosines
-    if cosines is None:
-        return None
-    return {
-        "same": asdict(spread(cosines.same)),
-        "different": asdict(spread(cosines.different)),
-        "threshold": cosines.threshold,
-        "equal_error_rate": cosines.equal_error_rate,
-        "place": asdict(evaluation.place),
-    }
-
-
-def _sentence_figures(evaluation: Evaluation, number: int) -> dict[str, Any]:
-    sentence = evaluation.subject.sentences[number]
-    count = len(evaluation.subject.sentences)
-    values = {
-        name: float(one.values[SPEECH][number])
-        for name, one in evaluation.measures.items()
-        if one.kind.part != RATING and len(one.values[SPEECH]) == count
-    }
-    heard = {source: texts[number] for source, texts in evaluation.heard.items()}
-    said = {"id": sentence.id, "speaker": sentence.speaker, "text": sentence.text}
-    return {**said, "heard": heard, **values}
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _without_nan(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _html(evaluation: Evaluation) -> str:
     subject = evaluation.subject
     judged = ", ".join(evaluation.judges.values())
@@ -206,45 +48,36 @@ def _html(evaluation: Evaluation) -> str:
     summary += f", judged by {judged}. " if judged else ". "
     summary += "In brackets: where 95 % of other draws of such sentences would leave the figure."
     parts = [f"<h1>{escape(subject.what)}</h1>", f"<p>{escape(summary)}</p>"]
-    parts += ["<h2>Measures</h2>", _html_table(measure_rows(evaluation))]
+    parts += [*evaluation_parts(evaluation), "<h2>Listen</h2>", *_clips(evaluation)]
+    seconds = ", ".join(f"{name} {took:.1f}" for name, took in evaluation.seconds.items())
+    parts.append(f"<p>seconds: {escape(seconds)}</p>")
+    return html_page(subject.what, parts)
+
+
+def evaluation_parts(evaluation: Evaluation) -> list[str]:
+    """The tables and distributions of an evaluation, as HTML."""
+    parts = ["<h2>Metrics</h2>", html_table(measure_rows(evaluation))]
     parts += [f"<p>{escape(one)}</p>" for one in absences(evaluation)]
     if charts := list(_charts(evaluation)):
         parts += ["<h2>Distributions</h2>", f'<div class="charts">{"".join(charts)}</div>']
-    if rows := voice_rows(evaluation):
-        parts += ["<h2>Voice</h2>", _html_table(rows)]
-        parts += [f"<p>{escape(one)}</p>" for one in voice_facts(evaluation)]
+    if rows := speaker_rows(evaluation):
+        parts += ["<h2>Speaker</h2>", html_table(rows)]
+        parts += [f"<p>{escape(one)}</p>" for one in speaker_facts(evaluation)]
     if rows := fault_rows(evaluation):
-        parts += ["<h2>Robustness</h2>", _html_table(rows), *_faulty(evaluation)]
-    parts += ["<h2>Listen</h2>", *_clips(evaluation)]
-    seconds = ", ".join(f"{name} {took:.1f}" for name, took in evaluation.seconds.items())
-    parts.append(f"<p>seconds: {escape(seconds)}</p>")
-    return html_page(subject.what, _STYLE, parts)
-
-
-def _html_table(rows: Sequence[Sequence[str]]) -> str:
-    """A table of which a narrow screen shows each row as a block, with the heads beside."""
-    head, *body = rows
-    heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    lines = "".join(f"<tr>{''.join(_html_cells(head, row))}</tr>" for row in body)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
-
-
-def _html_cells(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
-    yield f'<th scope="row">{escape(row[0])}</th>'
-    for name, cell in zip(head[1:], row[1:], strict=True):
-        yield f'<td data-head="{escape(name)}">{escape(cell)}</td>'
+        parts += ["<h2>Robustness</h2>", html_table(rows), *_faulty(evaluation)]
+    return parts
 
 
 def _charts(evaluation: Evaluation) -> Iterator[str]:
     for name in DRAWN:
         if name in evaluation.measures:
             measure = evaluation.measures[name]
-            yield _histogram(f"{measure.kind.title} of each sentence", measure.values)
-    if evaluation.cosines is not None:
-        spoken = evaluation.measures["similarity"].values[SPEECH]
-        pairs = {SPEECH: spoken, "one speaker": evaluation.cosines.same}
-        if len(evaluation.cosines.different):
-            pairs["different speakers"] = evaluation.cosines.different
+            yield _histogram(f"{measure.metric.label} of each sentence", measure.values)
+    if evaluation.speakers is not None:
+        spoken, among = evaluation.measures["similarity"].values[SPEECH], evaluation.speakers.among
+        pairs = {SPEECH: spoken, "one speaker": among.same}
+        if len(among.different):
+            pairs["different speakers"] = among.different
         yield _histogram("Cosines to recordings", pairs)
 
 
@@ -320,21 +153,19 @@ def _clip(evaluation: Evaluation, number: int) -> str:
     sentence = evaluation.subject.sentences[number]
     rate = evaluation.subject.spec.sample_rate
     figures = [
-        f"{one.kind.title} {one.values[SPEECH][number]:.{one.kind.digits}f}"
+        f"{one.metric.label} {one.values[SPEECH][number]:.{one.metric.digits}f}"
         for one in (evaluation.measures[name] for name in DRAWN if name in evaluation.measures)
         if math.isfinite(one.values[SPEECH][number])
     ]
     lines = [f'<p dir="auto"><b>{escape(sentence.text)}</b></p>']
     if figures:
         lines.append(f"<p>{escape(', '.join(figures))}</p>")
-    sources = {SPEECH: sentence.spoken, RECORDINGS: sentence.recorded}
+    sources = {SPEECH: sentence.spoken, RECORDED: sentence.recorded}
     for source, samples in sources.items():
-        if samples is None:
-            continue
-        name = "recording" if source == RECORDINGS else source
-        heard = _heard(evaluation.heard[source][number]) if source in evaluation.heard else ""
-        player = f'<audio controls preload="none" src="{_embedded(samples, rate)}"></audio>'
-        lines.append(f"<p>{name}{heard}<br>{player}</p>")
+        if samples is not None:
+            name = "recording" if source == RECORDED else source
+            heard = _heard(evaluation.heard[source][number]) if source in evaluation.heard else ""
+            lines.append(f"<p>{name}{heard}<br>{player(samples, rate)}</p>")
     return f"<section>{''.join(lines)}</section>"
 
 
@@ -342,28 +173,29 @@ def _heard(text: str) -> str:
     return f'; heard: <i dir="auto">{escape(text or "(nothing)")}</i>'
 
 
-def _embedded(samples: np.ndarray, rate: int) -> str:
+def player(samples: np.ndarray, rate: int) -> str:
+    """An audio player that holds its samples."""
     buffer = io.BytesIO()
     pcm = np.clip(np.round(np.asarray(samples) * 32768.0), -32768, 32767).astype(np.int16)
     soundfile.write(buffer, pcm, rate, subtype="PCM_16", format="WAV")
-    return f"data:audio/wav;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    source = embedded(buffer.getvalue(), "audio/wav")
+    return f'<audio controls preload="none" src="{source}"></audio>'
 
 
-def aligned(rows: Iterable[Sequence[str]]) -> str:
-    """Columns as plain text: names to the left, figures to the right."""
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for name, *figures in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True)]
-        lines.append("  ".join([f"{name:<{widths[0]}}", *cells]).rstrip())
-    return "\n".join(lines)
+def embedded(content: bytes, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def html_page(title: str, parts: Iterable[str]) -> str:
+    """A page that needs no other file."""
+    return _TEMPLATE.format(title=escape(title), style=_STYLE, body="\n".join(parts))
 
 
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
   overflow-wrap: anywhere; }
+img { max-width: 100%; background: white; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: start; padding: .25rem .8rem; border-bottom: 1px solid #8885; }
 tbody th { font-weight: 500; }
@@ -380,4 +212,17 @@ section p, figure p { margin: .3rem 0; }
   tr { padding: .4rem 0; border-bottom: 1px solid #8885; }
   td:not(:empty)::before { content: attr(data-head) ": "; opacity: .7; }
 }
+"""
+_TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
 """

@@ -35,7 +35,8 @@ class Evaluated:
 
 
 # It speaks utterances with a voice, whose weights change as soon as it returns, and what it returns
-# scores what was said: in another thread, while training continues.
+# scores the speech: in another thread, while training continues. Of the scores that its
+# `higher_is_better` names, if it has that, higher ones are better.
 Evaluator = Callable[[Voice, Sequence[Utterance]], Callable[[], Evaluated]]
 
 
@@ -102,6 +103,7 @@ class EvaluationHook(Hook):
         resumed: SavedState | None = None,
     ):
         self.judged, self.candidates = judged, judged.candidates
+        self.higher_is_better = frozenset(getattr(judged.evaluator, "higher_is_better", ()))
         self.interval, self.listeners, self.board = interval, listeners, board
         self.scored: dict[int, dict[str, float]] = {}
         self._spoken: dict[int, Future[Evaluated]] = {}

@@ -36,7 +36,6 @@ from myxtts.training.loop import Hook, StepRecord
 logger = logging.getLogger(__name__)
 
 METRIC = "loss"
-MORE_IS_BETTER = ("mos",)
 ABANDONED = "abandoned"
 
 
@@ -255,7 +254,8 @@ class SavingHook(Hook):
         return best is None or best.metric != self.metric or self._beats(value, best)
 
     def _beats(self, value: float, best: Best) -> bool:
-        return value > best.value if best.metric in MORE_IS_BETTER else value < best.value
+        is_higher_better = self.evaluation and best.metric in self.evaluation.higher_is_better
+        return value > best.value if is_higher_better else value < best.value
 
     def _is_waiting(self, step: int) -> bool:
         return self.is_choosing and step in self.evaluation.pending

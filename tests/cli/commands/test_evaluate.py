@@ -16,7 +16,7 @@ from myxtts.config.io import save_config
 from myxtts.data.corpus.corpus import read_corpus
 from myxtts.errors import UserError
 from myxtts.evaluation import asr
-from myxtts.evaluation.evaluator import Judges
+from myxtts.evaluation.metrics.session import Judges
 from myxtts.inference.synthesizer import Synthesizer
 from myxtts.workflows import evaluate_voice
 from myxtts.workflows.evaluate_training import (
@@ -35,7 +35,7 @@ pytest.importorskip("pystoi")
 HEARD = "amber bridge"
 
 
-class Recogniser:
+class Ear:
     """Hears the same in everything, and keeps how much it was given."""
 
     name, identity, at_once = "a fake ear", "a fake ear, version 1", 1
@@ -46,7 +46,7 @@ class Recogniser:
 
     def transcribe_many(self, recordings, progress=None):
         self.asked.append(len(recordings))
-        Recogniser.total += len(recordings)
+        Ear.total += len(recordings)
         return [HEARD for _ in recordings]
 
 
@@ -69,7 +69,7 @@ def voice(monkeypatch):
     found = make_voice()
     load = lambda voice, vocoder="auto": Synthesizer(found, "griffin_lim")  # noqa: E731
     monkeypatch.setattr(evaluate_voice, "load_synthesizer", load)
-    monkeypatch.setitem(asr.ASRS, "en", Recogniser)
+    monkeypatch.setitem(asr.ASRS, "en", Ear)
     return found
 
 
@@ -94,9 +94,12 @@ def test_a_voice_is_judged_on_what_it_was_not_trained_on(myxtts, speech, tmp_pat
     assert found["measures"]["mcd"]["speech"]["value"] > found["measures"]["mcd"]["copies"]["value"]
     assert found["hard_texts"][-1]["texts"] >= 30
     # Neither are public weights here, nor fetched.
-    assert "not measured: DNSMOS: the weights of dnsmos are not in checkpoints" in out
-    assert "not measured: speaker similarity: the weights of ecapa_tdnn are not in" in out
-    assert "copies by griffin_lim" in out and "of the ASR\n" in out
+    assert "DNSMOS background: the weights of dnsmos are not in checkpoints" in out
+    assert (
+        "speaker similarity, nearest to the right speaker: the weights of ecapa_tdnn are not in"
+        in out
+    )
+    assert "resynthesis by griffin_lim" in out and "of the ASR\n" in out
     assert {path.stem for path in (tmp_path / "out" / "wavs").glob("*.wav")} == set(ids)
     assert (tmp_path / "out" / "evaluation.html").stat().st_size > 10_000
     # The same sentences, and so the same figures, each time; pystoi adds a little chance.
@@ -113,7 +116,7 @@ def test_a_language_without_a_recogniser_has_all_other_measures(myxtts, speech, 
     argv = ("--voice", "run", "--corpus", "fa", "--language", "fa", "--sentences", 2, "-o", "out")
     code, out, _ = myxtts("evaluate", *argv)
     assert code == 0
-    assert "not measured: WER and CER: there is no ASR for 'fa': name the" in out
+    assert "not measured: WER, CER: there is no ASR for 'fa': name the" in out
     found = figures(tmp_path / "out")
     assert "wer" not in found["measures"] and "mcd" in found["measures"]
     assert found["hard_texts"][0]["repeated"] is None
@@ -126,7 +129,7 @@ def test_one_speaker_or_a_clone_can_be_judged(myxtts, speech, tmp_path):
     reference = next(iter((speech / "wavs").iterdir()))
     code, out, _ = myxtts(*argv, "--reference", reference, "-o", "clone")
     assert code == 0
-    assert "likeness to recordings: the recordings are of other speakers than the refer" in out
+    assert "endless sentences: the recordings are of other speakers than the refer" in out
     found = figures(tmp_path / "clone")
     assert {one["speaker"] for one in found["sentences"]} == {"the reference"}
     assert "mcd" not in found["measures"] and "recordings" in found["measures"]["wer"]
@@ -174,7 +177,7 @@ def test_recordings_are_judged_by_their_texts(myxtts, wavs, tmp_path):
     found = figures(tmp_path / "said-evaluation")
     assert list(found["measures"]["wer"]) == ["speech"]
     assert "not measured: ceilings" in out
-    assert "not measured: robustness: only a voice can be asked" in out
+    assert "not measured: faulty hard texts: only a voice can be asked" in out
     # Not inside: the next evaluation would take its wavs for others to be judged.
     assert myxtts("evaluate", "--wavs", wavs, "--texts", wavs / "metadata.csv")[0] == 0
 
@@ -194,7 +197,7 @@ def test_references_of_other_ids_are_of_the_same_speaker(myxtts, wavs, speech, t
     shutil.copy(speech / "wavs" / "utt-0009.wav", other / "someone.wav")
     argv = ("evaluate", "--wavs", wavs, "--texts", wavs / "metadata.csv", "--references", other)
     code, out, _ = myxtts(*argv, "-o", "out")
-    assert code == 0 and "likeness to recordings: no recordings of the same ids" in out
+    assert code == 0 and "endless sentences: no recordings of the same ids" in out
     assert list(figures(tmp_path / "out")["measures"]["cer"]) == ["speech"]
 
 
@@ -224,10 +227,10 @@ def test_recordings_and_copies_are_heard_once_per_corpus_and_speech_each_time(
     heard = []
 
     def evaluate(*more) -> str:
-        monkeypatch.setattr(Recogniser, "total", 0)
+        monkeypatch.setattr(Ear, "total", 0)
         code, out, _ = myxtts(*argv, *more)
         assert code == 0
-        heard.append(Recogniser.total)
+        heard.append(Ear.total)
         return out
 
     out = evaluate()
@@ -235,7 +238,7 @@ def test_recordings_and_copies_are_heard_once_per_corpus_and_speech_each_time(
     assert f"listening to {count} recordings with a fake ear: about " in out
     assert f"listening to {count - 6} recordings" in evaluate()
     evaluate("--fresh-ceilings")
-    monkeypatch.setattr(Recogniser, "identity", "a fake ear, version 2")
+    monkeypatch.setattr(Ear, "identity", "a fake ear, version 2")
     evaluate()
     assert heard == [count, count - 6, count, count]
 
@@ -244,7 +247,7 @@ def test_recordings_and_copies_are_heard_once_per_corpus_and_speech_each_time(
 
 
 def test_training_hears_the_same_sentences_each_time_and_the_ceiling_once(speech):
-    ear = Recogniser()
+    ear = Ear()
     evaluator = VoiceEvaluator(Judges(ear), 3, "en")
     first = evaluator(make_voice(), held_out(speech))()
     second = evaluator(make_voice(), held_out(speech))()
@@ -258,7 +261,7 @@ def test_training_hears_the_same_sentences_each_time_and_the_ceiling_once(speech
 
 
 def test_it_speaks_before_it_returns_and_scores_only_when_called(speech):
-    ear, voice = Recogniser(), make_voice()
+    ear, voice = Ear(), make_voice()
     score = VoiceEvaluator(Judges(ear), 2, "en")(voice, held_out(speech))
     assert voice.model.batches and ear.asked == []
     voice.model = None  # whose weights have changed by then
@@ -283,15 +286,19 @@ def test_a_metric_that_nobody_can_measure_is_refused_before_training():
     for metric in ("mcd", "loss"):
         config.training.evaluation_metric = metric
         assert training_evaluator(config).language == "fa"
-    check_metric("cer", Judges(Recogniser()))
+    check_metric("cer", Judges(Ear()))
+    with pytest.raises(UserError, match="must be one of wer, cer, .*, loss; got 'loudness'"):
+        check_metric("loudness", Judges())
 
 
 def test_what_an_evaluation_lacks_is_said_before_training(monkeypatch, caplog, tmp_path):
     monkeypatch.setenv("MYXTTS_WEIGHTS_DIR", str(tmp_path))
     training_evaluator(XTTSConfig(enable_evaluation=True, evaluation_metric="loss", language="fa"))
     listening, rating = (record.getMessage() for record in caplog.records)
-    assert listening.startswith("WER and CER will not be measured: there is no ASR for 'fa'")
-    assert rating.startswith("MOS will not be measured: the weights of dnsmos are not in")
+    assert listening.startswith("WER, CER will not be measured: there is no ASR for 'fa'")
+    assert rating.startswith(
+        "DNSMOS overall, DNSMOS signal, DNSMOS background will not be measured: the weights"
+    )
     assert "`myxtts weights get dnsmos`" in rating
 
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from myxtts.evaluation.asr import error_rates
 from myxtts.evaluation.metrics.robustness import (
     Attempt,
     FaultCounts,
@@ -31,11 +30,9 @@ def test_a_sound_that_does_not_end_is_found():
 
 
 def test_a_sentence_of_which_half_the_words_are_gone_is_lost():
-    pytest.importorskip("jiwer")
-    said = ["one two three four", "five six seven eight"]
-    recorded = error_rates(said, ["one two three four", "five six seven"])
+    recorded = ["one two three four", "five six seven"]
     # Two of four are just enough; one of the three that the recording gave is not.
-    assert lost(error_rates(said, ["one two", "five"]), recorded) == {1}
+    assert lost(["one two", "five"], recorded, "en") == {1}
 
 
 @pytest.mark.parametrize(

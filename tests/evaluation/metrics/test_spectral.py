@@ -12,11 +12,11 @@ from myxtts.audio.griffin_lim import griffin_lim
 from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.evaluation.metrics.levels import measure_levels
 from myxtts.evaluation.metrics.quality import Dnsmos
 from myxtts.evaluation.metrics.spectral import (
     compare_pitch,
     compare_speech,
-    measure_levels,
     mel_cepstra,
     shortest_path,
     warp_mels,

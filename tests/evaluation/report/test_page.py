@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.evaluation.evaluator import Evaluation, Measure, Sentence, Subject
+from myxtts.evaluation.evaluator import Evaluation, Measure
 from myxtts.evaluation.metrics.confidence import Interval, interval
 from myxtts.evaluation.metrics.robustness import Attempt, Faults
-from myxtts.evaluation.metrics.speaker import VoiceCosines, VoicePlace
-from myxtts.evaluation.report.page import (
+from myxtts.evaluation.metrics.session import Sentence, Subject
+from myxtts.evaluation.metrics.speaker import SpeakerFindings, VoiceCosines, VoicePlace
+from myxtts.evaluation.report.figures import figures_of
+from myxtts.evaluation.report.page import write_evaluation
+from myxtts.evaluation.report.rows import (
     absences,
-    aligned,
     fault_rows,
-    figures_of,
     measure_rows,
-    voice_facts,
-    voice_rows,
-    write_evaluation,
+    speaker_facts,
+    speaker_rows,
 )
+from myxtts.evaluation.report.tables import aligned
 from tests.helpers.browser import Browser
 
 NAN = float("nan")
@@ -31,6 +32,10 @@ WAVE = np.sin(np.arange(4000) / 9).astype(np.float32) / 2
 def measure(name: str, **values) -> Measure:
     arrays = {source: np.array(some) for source, some in values.items()}
     return Measure(name, arrays, {source: interval(some) for source, some in arrays.items()})
+
+
+def speakers(among: VoiceCosines, place: VoicePlace) -> SpeakerFindings:
+    return SpeakerFindings(("anna",), {}, {}, np.zeros(4, int), among, place)
 
 
 @pytest.fixture
@@ -54,8 +59,10 @@ def evaluation() -> Evaluation:
             Attempt("names", "Ann", tokens, tokens, 3, "ann"),
         ],
         [Faults("numbers", False, True, "one"), Faults("names", False, False, "")],
-        VoiceCosines(np.array([0.7, 0.8]), np.array([0.1, 0.2]), 0.45, 0.0),
-        VoicePlace(4, 0.75, 50.0, 100.0, 1.0),
+        speakers(
+            VoiceCosines(np.array([0.7, 0.8]), np.array([0.1, 0.2]), 0.45, 0.0),
+            VoicePlace(4, 0.75, 50.0, 100.0, 1.0),
+        ),
         {"listening": "an ear"},
         {"rating": "its weights are not here"},
         {"listening": 1.5, "levels": 0.1},
@@ -66,7 +73,7 @@ def test_the_table_has_each_figure_between_its_bounds(evaluation):
     exact = Interval(0.25, 0.5, 0.75, 4)
     named = replace(evaluation.measures["cer"], intervals={"speech": exact, "recordings": exact})
     rows = measure_rows(replace(evaluation, measures={**evaluation.measures, "cer": named}))
-    assert rows[0] == ("measure", "speech", "recordings", "copies by istft")
+    assert rows[0] == ("metric", "speech", "recordings", "resynthesis by istft")
     assert rows[1] == ("CER", "0.500 [0.250, 0.750]", "0.500 [0.250, 0.750]", "")
     assert rows[2][0] == "MCD, dB" and rows[2][1].startswith("3.00 [") and rows[2][2] == ""
 
@@ -75,35 +82,37 @@ def test_a_single_sentence_has_no_bounds(evaluation):
     one = Measure("cer", {"speech": np.array([0.5])}, {"speech": interval([0.5])})
     none = Measure("mcd", {"speech": np.array([NAN])}, {"speech": interval([NAN])})
     rows = measure_rows(replace(evaluation, measures={"cer": one, "mcd": none}))
-    assert rows == [("measure", "speech"), ("CER", "0.500"), ("MCD, dB", "")]
+    assert rows == [("metric", "speech"), ("CER", "0.500"), ("MCD, dB", "")]
 
 
 def test_what_was_not_measured_is_said(evaluation):
-    assert absences(evaluation) == ["not measured: DNSMOS: its weights are not here"]
+    assert absences(evaluation) == [
+        "not measured: DNSMOS overall, DNSMOS signal, DNSMOS background: its weights are not here"
+    ]
     alone = {"peak": evaluation.measures["peak"]}
     assert absences(replace(evaluation, measures=alone))[1].startswith("not measured: ceilings")
 
 
 def test_voices_and_faults_have_tables_of_their_own(evaluation):
-    assert voice_rows(evaluation)[1][0] == "of one speaker"
-    assert voice_rows(evaluation)[2][2] == "0.150"  # the median of .1 and .2
-    assert "percentile 50" in voice_facts(evaluation)[0]
+    assert speaker_rows(evaluation)[1][0] == "of one speaker"
+    assert speaker_rows(evaluation)[2][2] == "0.150"  # the median of .1 and .2
+    assert "percentile 50" in speaker_facts(evaluation)[0]
     assert fault_rows(evaluation) == [
         ("hard texts", "texts", "skipped", "repeated", "endless", "faulty"),
         ("numbers", "1", "0", "1", "1", "1"),
         ("names", "1", "0", "0", "0", "0"),
         ("all", "2", "0", "1", "1", "1"),
     ]
-    none = replace(evaluation, cosines=None, place=None, faults=())
-    assert voice_rows(none) == voice_facts(none) == fault_rows(none) == []
+    none = replace(evaluation, speakers=None, faults=())
+    assert speaker_rows(none) == speaker_facts(none) == fault_rows(none) == []
 
 
 def test_one_speaker_has_nobody_to_be_told_from(evaluation):
     alone = VoiceCosines(np.array([0.7, 0.8]), np.zeros(0), NAN, NAN)
     place = VoicePlace(4, 0.75, 40.0, NAN, NAN)
-    found = replace(evaluation, cosines=alone, place=place)
-    assert [row[0] for row in voice_rows(found)] == ["cosines of recordings", "of one speaker"]
-    assert len(voice_facts(found)) == 1
+    found = replace(evaluation, speakers=speakers(alone, place))
+    assert [row[0] for row in speaker_rows(found)] == ["cosines of recordings", "of one speaker"]
+    assert len(speaker_facts(found)) == 1
 
 
 def test_programs_can_read_the_figures(evaluation, tmp_path):
@@ -132,7 +141,7 @@ def test_the_page_plays_the_best_and_the_worst_and_needs_no_other_file(evaluatio
 
 def test_equal_values_can_be_drawn(evaluation, tmp_path):
     same = {"cer": measure("cer", speech=[0.5] * 4)}
-    page = write_evaluation(tmp_path, replace(evaluation, measures=same, cosines=None, place=None))
+    page = write_evaluation(tmp_path, replace(evaluation, measures=same, speakers=None))
     points = re.findall(r'points="([^"]*)"', page.read_text(encoding="utf-8"))
     assert len(points) == 1 and "nan" not in points[0]
 

@@ -56,7 +56,9 @@ class Run:
         self.listener = Remember()
         self.spoken: list[int] = []
         candidates = Candidates(folder / "candidates")
-        judged = Judged(self.evaluate, (), self.snapshot, candidates, write)
+        evaluate = lambda voice, utterances: self.evaluate(voice, utterances)  # noqa: E731
+        evaluate.higher_is_better = {"mos"}
+        judged = Judged(evaluate, (), self.snapshot, candidates, write)
         self.evaluation = EvaluationHook(judged, 2, [self.listener], self.listener)
         saved = Saved(
             folder,
