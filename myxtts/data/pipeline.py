@@ -8,17 +8,17 @@ from myxtts.data.batches.graph_reader import (
     reader_options,
 )
 from myxtts.data.batches.runtime_reader import runtime_batches, runtime_dataset
-from myxtts.data.segments.reader import PieceBatches, piece_batches
+from myxtts.data.segments.reader import SegmentBatches, segment_batches
 from myxtts.data.segments.vocoder_data import VocoderData
 
 __all__ = [
     "Batches",
-    "PieceBatches",
+    "SegmentBatches",
     "ReaderOptions",
     "VocoderData",
     "cached_batches",
     "cached_dataset",
-    "piece_batches",
+    "segment_batches",
     "reader_options",
     "runtime_batches",
     "runtime_dataset",

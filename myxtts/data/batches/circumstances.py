@@ -53,7 +53,7 @@ def _speed(utterances: list[Utterance], settings: FeatureSettings, workers: int)
             seconds, began = 0.0, time.perf_counter()
         try:
             with single_threaded_blas():
-                frames = len(compute_features(utterance.audio, settings, utterance.pace)["mel"])
+                frames = len(compute_features(utterance.audio, settings, utterance.speed)["mel"])
         except AudioError:
             continue
         seconds += settings.spec.seconds(frames)

@@ -227,7 +227,7 @@ class ModeOpener:
         chosen = np.flatnonzero(unknown).tolist()
         infos, rejections = inspect_recordings([utterances[i] for i in chosen])
         for i, info in zip(chosen, infos, strict=True):
-            lengths[i] = frames_of_header(info, settings, utterances[i].pace) if info else 0
+            lengths[i] = frames_of_header(info, settings, utterances[i].speed) if info else 0
             if info and lengths[i] == 0:
                 detail = f"{info.frames} samples are less than a frame"
                 rejections.append(Rejection(utterances[i].id, TOO_SHORT, detail, info.seconds))

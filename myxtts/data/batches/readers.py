@@ -159,11 +159,11 @@ def _padded_rows(
     return out
 
 
-def tell_once(told: set[str], error: AudioError) -> None:
+def log_once(logged: set[str], error: AudioError) -> None:
     """Log that a recording is left out of its batch, once and not in every epoch."""
     # Added before it is logged: another thread may come across the same recording.
-    if str(error) not in told:
-        told.add(str(error))
+    if str(error) not in logged:
+        logged.add(str(error))
         logger.warning("left out of its batches: %s", error)
 
 
@@ -240,7 +240,7 @@ def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
 def reading_ahead(
     cache: PackedCache, plan: BatchPlan, batches: int
 ) -> Callable[[int], None] | None:
-    """A function that is told the batch just taken, and has the kernel read those to come.
+    """A function that is logged the batch just taken, and has the kernel read those to come.
 
     None where the cache is in memory already: asking costs more than it saves there.
     """

@@ -79,9 +79,9 @@ def _waveform_batches(
 def _decode(cache: PackedCache, settings: FeatureSettings, position: int) -> np.ndarray | None:
     try:
         recording = cache.recordings[position]
-        return load_samples(recording.audio, settings, recording.pace)
+        return load_samples(recording.audio, settings, recording.speed)
     except AudioError as error:
-        readers.tell_once(cache.told, error)
+        readers.log_once(cache.logged, error)
         return None
 
 

@@ -14,7 +14,7 @@ from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, refreshed, split_batches
 from myxtts.data.corpus.language_check import check_languages
-from myxtts.data.corpus.utterance import CorpusError, with_other_paces
+from myxtts.data.corpus.utterance import CorpusError, with_speed_perturbation
 from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
 from myxtts.data.features.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
 from myxtts.data.store.errors import CacheError
@@ -58,7 +58,7 @@ class TrainingData:
         corpus, held_out = read_corpora(config.data)
         self.corpus = corpus
         corpora = [corpus, held_out] if held_out else [corpus]
-        train = with_other_paces(corpus.train, config.data.voice_augmentation)
+        train = with_speed_perturbation(corpus.train, config.data.voice_augmentation)
         self.tokenizer = (
             known.tokenizer.with_languages(languages_of(corpora))
             if known

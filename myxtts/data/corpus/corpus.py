@@ -17,7 +17,7 @@ from myxtts.data.corpus.dialects import (
     read_metadata,
     read_tree,
 )
-from myxtts.data.corpus.filtering import Sieve, Speakers
+from myxtts.data.corpus.filtering import Speakers, UtteranceFilter
 from myxtts.data.corpus.recordings import EXTENSIONS, Recordings, folder_path, make_locator
 from myxtts.data.corpus.table_columns import is_numbers
 from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten
@@ -84,19 +84,19 @@ def read_corpus(
     root = _existing_directory(root)
     train, val = _open_listings(root, metadata_train, metadata_eval, wavs_train, wavs_eval)
     speakers = Speakers(root, speaker_pattern, train)
-    sieve = Sieve(root, speakers, language, max_text_length)
+    usable = UtteranceFilter(root, speakers, language, max_text_length)
     with _paused_collector():
         # What is held out is claimed first: an utterance that both files list stays held out.
-        held_out = sieve.keep(val) if val else []
-        utterances = sieve.keep(train) + held_out
+        held_out = usable.keep(val) if val else []
+        utterances = usable.keep(train) + held_out
     dialect = _describe(root, [train, val] if val else [train], utterances, speakers)
-    _check_enough(root, dialect, utterances, sieve.rejections, max_rejected)
+    _check_enough(root, dialect, utterances, usable.rejections, max_rejected)
     _check_words(root, dialect, utterances)
     if val:
         positions = range(len(utterances) - len(held_out), len(utterances))
     else:
         positions = _choose_validation(utterances, val_fraction)
-    return _assemble(root, dialect, utterances, positions, sieve.measured_rejections())
+    return _assemble(root, dialect, utterances, positions, usable.measured_rejections())
 
 
 def is_validation(utterance_id: str, fraction: float) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from myxtts.audio.io import MISSING
 from myxtts.data.corpus.recordings import Locator, Recordings, folder_path, without_extension
-from myxtts.data.corpus.table_columns import Row, find_columns, header_roles
+from myxtts.data.corpus.table_columns import MetadataRow, find_columns, header_roles
 from myxtts.data.corpus.utterance import CorpusError, shorten
 from myxtts.data.rejections import MALFORMED, NO_TEXT, UNREADABLE_TEXT
 from myxtts.files import open_regular
@@ -48,7 +48,7 @@ class Listing:
     name: str
     understood: str
     locator: Locator
-    rows: Iterable[Row]
+    rows: Iterable[MetadataRow]
 
 
 class _Table(NamedTuple):
@@ -95,7 +95,7 @@ def read_metadata(path: str, locator: Locator) -> Listing:
         f"{name}: {table.form}: {columns.describe()}",
         locator,
         (
-            Row(line, "", reason=MALFORMED, detail=complaint)
+            MetadataRow(line, "", reason=MALFORMED, detail=complaint)
             if complaint
             else columns.row(line, fields)
             for line, fields, complaint in chain(sample, lines)
@@ -305,7 +305,7 @@ def _twin_of(text_root: str, recordings: Recordings) -> str:
 
 def _tree_rows(
     recordings: Recordings, stems: list[str], audio_root: str, text_root: str
-) -> Iterator[Row]:
+) -> Iterator[MetadataRow]:
     """Pair recordings with their text files; what has no partner comes with its reason."""
     known = set(stems)
     used = set()
@@ -322,18 +322,20 @@ def _tree_rows(
     for stem in sorted(set(recordings.texts) - used):
         is_partner = stem.startswith(text_root) if text_root else os.path.dirname(stem) in folders
         if is_partner and not stem.endswith(".original"):
-            yield Row(0, stem, reason=MISSING, detail="a text file without a recording")
+            yield MetadataRow(0, stem, reason=MISSING, detail="a text file without a recording")
 
 
-def _tree_row(recording: str, text_path: str) -> Row:
+def _tree_row(recording: str, text_path: str) -> MetadataRow:
     if not text_path:
-        return Row(0, recording, reason=NO_TEXT, detail="no text file goes with it")
+        return MetadataRow(0, recording, reason=NO_TEXT, detail="no text file goes with it")
     try:
         if os.path.getsize(text_path) > _LARGEST_TEXT_FILE:
-            return Row(0, recording, reason=UNREADABLE_TEXT, detail=f"{text_path}: too large")
-        return Row(0, recording, _on_one_line(read_text(text_path)).strip())
+            return MetadataRow(
+                0, recording, reason=UNREADABLE_TEXT, detail=f"{text_path}: too large"
+            )
+        return MetadataRow(0, recording, _on_one_line(read_text(text_path)).strip())
     except (CorpusError, OSError) as error:
-        return Row(0, recording, reason=UNREADABLE_TEXT, detail=str(error))
+        return MetadataRow(0, recording, reason=UNREADABLE_TEXT, detail=str(error))
 
 
 def _is_second_microphone(stem: str, known: set[str]) -> bool:

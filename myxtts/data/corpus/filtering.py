@@ -10,7 +10,7 @@ from myxtts.audio.io import AudioError
 from myxtts.data.corpus.dialects import SPEAKERS_FILE, Listing, is_file_or_special, read_speakers
 from myxtts.data.corpus.headers import read_headers
 from myxtts.data.corpus.recordings import folder_path
-from myxtts.data.corpus.table_columns import Row
+from myxtts.data.corpus.table_columns import MetadataRow
 from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten
 from myxtts.data.rejections import (
     DUPLICATE,
@@ -41,7 +41,7 @@ class Speakers:
         self._listed = read_speakers(path) if is_file_or_special(path) else {}
         self._default = root.name or "speaker"
 
-    def of(self, row: Row, utterance_id: str) -> str:
+    def of(self, row: MetadataRow, utterance_id: str) -> str:
         """Return the speaker, or nothing where the user's pattern does not match."""
         speaker, source = self._find(row, utterance_id)
         self.sources[source] += 1
@@ -51,7 +51,7 @@ class Speakers:
         """Return the language that speakers.csv names, or nothing."""
         return self._listed.get(utterance_id, ("", ""))[1]
 
-    def _find(self, row: Row, utterance_id: str) -> tuple[str, str]:
+    def _find(self, row: MetadataRow, utterance_id: str) -> tuple[str, str]:
         if self._pattern:
             match = self._pattern.search(utterance_id) or self._pattern.search(row.recording)
             return (match[1] or "") if match else "", f"the pattern {self._pattern.pattern}"
@@ -65,7 +65,7 @@ class Speakers:
         return self._default, "the corpus directory's name"
 
 
-class Sieve:
+class UtteranceFilter:
     """Keeps each usable row once, and remembers the others with their reasons."""
 
     def __init__(self, root: Path, speakers: Speakers, language: str, max_text_length: int):
@@ -104,7 +104,9 @@ class Sieve:
             self.rejections[index] = replace(self.rejections[index], seconds=seconds)
         return tuple(self.rejections)
 
-    def _fault(self, row: Row, path: str | None, name: str, listing: Listing) -> tuple[str, str]:
+    def _fault(
+        self, row: MetadataRow, path: str | None, name: str, listing: Listing
+    ) -> tuple[str, str]:
         """Return why a row cannot be used, as reason and detail; both are empty where it can."""
         if row.reason:
             return row.reason, row.detail
@@ -121,7 +123,7 @@ class Sieve:
         return "", ""
 
     def _reject(
-        self, row: Row, path: str | None, name: str, listing: str, reason: str, detail: str
+        self, row: MetadataRow, path: str | None, name: str, listing: str, reason: str, detail: str
     ) -> None:
         where = f"{listing}, line {row.line}" if row.line else ""
         shown = name or row.recording.removeprefix(self._root) or where

@@ -41,7 +41,7 @@ _LONGEST_NAME = 64  # of a speaker
 _PEEK = 1000  # characters of a field that are looked at: enough to judge, however long it is
 
 
-class Row(NamedTuple):
+class MetadataRow(NamedTuple):
     """One line of metadata; `reason` and `detail` say why it cannot be used."""
 
     line: int
@@ -77,17 +77,17 @@ class Columns:
                 roles[column] = role
         return " | ".join(roles)
 
-    def row(self, line: int, fields: list[str]) -> Row:
+    def row(self, line: int, fields: list[str]) -> MetadataRow:
         """Pick a line's fields by their roles."""
         if len(fields) != self.count:
             fields = self._fit(fields)
             if not fields:
-                return Row(line, "", reason=MALFORMED, detail=f"not {self.count} fields")
+                return MetadataRow(line, "", reason=MALFORMED, detail=f"not {self.count} fields")
         text = ""
         for column in self.texts:
             if text := fields[column].strip():
                 break
-        return Row(
+        return MetadataRow(
             line,
             fields[self.recording].strip(),
             text,

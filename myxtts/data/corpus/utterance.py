@@ -15,7 +15,7 @@ class CorpusError(UserError):
 class Utterance:
     """One recording with what is said in it, by whom and in which language.
 
-    It is played `pace` times as fast as it was recorded, and pitch and formants rise with that.
+    It is played `speed` times as fast as it was recorded, and pitch and formants rise with that.
     """
 
     id: str
@@ -23,23 +23,23 @@ class Utterance:
     text: str
     speaker: str
     language: str
-    pace: float = 1.0
+    speed: float = 1.0
 
 
-# From mild to strong, in turn higher and lower: a voice at another pace is somebody else's.
-PACES = (1.12, 0.89, 1.06, 0.94, 1.18, 0.84, 1.25, 0.8)
+# From mild to strong, in turn higher and lower: a voice at another speed is somebody else's.
+SPEEDS = (1.12, 0.89, 1.06, 0.94, 1.18, 0.84, 1.25, 0.8)
 
 
-def with_other_paces(utterances: Sequence[Utterance], voices: int) -> list[Utterance]:
-    """Add so many voices to each speaker's own, by all of its recordings at another pace."""
+def with_speed_perturbation(utterances: Sequence[Utterance], voices: int) -> list[Utterance]:
+    """Add so many voices to each speaker's own, by all of its recordings at another speed."""
     return [*utterances] + [
         replace(
             one,
-            id=f"{one.id}@{pace:g}",
-            speaker=f"{one.speaker}@{pace:g}",
-            pace=pace,
+            id=f"{one.id}@{speed:g}",
+            speaker=f"{one.speaker}@{speed:g}",
+            speed=speed,
         )
-        for pace in PACES[:voices]
+        for speed in SPEEDS[:voices]
         for one in utterances
     ]
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus.corpus import Corpus, read_corpus
-from myxtts.data.corpus.utterance import Utterance, with_other_paces
+from myxtts.data.corpus.utterance import Utterance, with_speed_perturbation
 from myxtts.data.features.location import CacheLocation, locate_cache
 from myxtts.text.tokenizer import Tokenizer
 
@@ -44,7 +44,7 @@ def languages_of(corpora: Sequence[Corpus]) -> list[str]:
 class CorpusPart(NamedTuple):
     """A corpus, where its features and tokens are stored, and the utterances that these are of.
 
-    Those are all in it, and what is trained on at other paces as well.
+    Those are all in it, and what is trained on at other speeds as well.
     """
 
     corpus: Corpus
@@ -63,5 +63,5 @@ def read_parts(data: DataConfig) -> list[CorpusPart]:
 
 
 def _utterances(corpus: Corpus, voices: int) -> tuple[Utterance, ...]:
-    added = with_other_paces(corpus.train, voices)[len(corpus.train) :]
+    added = with_speed_perturbation(corpus.train, voices)[len(corpus.train) :]
     return (*corpus.utterances, *added)

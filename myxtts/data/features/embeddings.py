@@ -11,7 +11,7 @@ import numpy as np
 from myxtts.audio.io import AudioError, check_audible, read_audio
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import VOICES, DerivedWork, store_derived
-from myxtts.data.features.features import at_pace
+from myxtts.data.features.features import at_speed
 from myxtts.data.features.prepare import recording_row
 from myxtts.data.rejections import NO_VOICE, Rejection
 from myxtts.data.store.mmap import aligned_empty
@@ -64,7 +64,7 @@ class VoiceEncoder:
         """The samples of a recording at the encoder's rate, or what is wrong with them."""
         try:
             samples = read_audio(utterance.audio, self.sample_rate)
-            samples = at_pace(samples, self.sample_rate, utterance.pace)
+            samples = at_speed(samples, self.sample_rate, utterance.speed)
             check_audible(samples, utterance.audio)
         except AudioError as error:
             return error

@@ -67,10 +67,10 @@ class FeatureSettings:
         return {"version": FEATURES_VERSION, **asdict(self)}
 
 
-def load_samples(path: Path, settings: FeatureSettings, pace: float = 1.0) -> np.ndarray:
+def load_samples(path: Path, settings: FeatureSettings, speed: float = 1.0) -> np.ndarray:
     """Decode, resample, trim and level a recording; raises AudioError where it cannot be used."""
     rate = settings.spec.sample_rate
-    samples = at_pace(read_audio(path, rate), rate, pace)
+    samples = at_speed(read_audio(path, rate), rate, speed)
     check_audible(samples, path)
     if settings.trim_top_db is not None:
         samples = trim_silence(samples, rate, settings.trim_top_db)
@@ -80,16 +80,16 @@ def load_samples(path: Path, settings: FeatureSettings, pace: float = 1.0) -> np
     return samples
 
 
-def at_pace(samples: np.ndarray, rate: int, pace: float) -> np.ndarray:
-    """Play samples `pace` times as fast; their pitch and formants rise with it."""
-    return samples if pace == 1.0 else resample(samples, round(rate * pace), rate)
+def at_speed(samples: np.ndarray, rate: int, speed: float) -> np.ndarray:
+    """Play samples `speed` times as fast; their pitch and formants rise with it."""
+    return samples if speed == 1.0 else resample(samples, round(rate * speed), rate)
 
 
 def compute_features(
-    path: Path, settings: FeatureSettings, pace: float = 1.0
+    path: Path, settings: FeatureSettings, speed: float = 1.0
 ) -> dict[str, np.ndarray]:
     """The stored arrays of one recording, {mel [frames, mels], energy [frames], pitch [frames]}."""
-    arrays = features_of(load_samples(path, settings, pace), settings)
+    arrays = features_of(load_samples(path, settings, speed), settings)
     check_finite(arrays, path)
     return arrays
 
@@ -113,9 +113,9 @@ def features_of(samples: np.ndarray, settings: FeatureSettings) -> dict[str, np.
         return arrays
 
 
-def frames_of_header(info: AudioInfo, settings: FeatureSettings, pace: float = 1.0) -> int:
+def frames_of_header(info: AudioInfo, settings: FeatureSettings, speed: float = 1.0) -> int:
     """How many frames a recording will have, or at most where silence is trimmed."""
     rate = settings.spec.sample_rate
     samples = resampled_length(info.frames, info.sample_rate, rate)
-    samples = resampled_length(samples, round(rate * pace), rate)
+    samples = resampled_length(samples, round(rate * speed), rate)
     return num_frames(samples, settings.spec)

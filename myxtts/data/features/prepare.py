@@ -88,7 +88,7 @@ def estimate_bytes(utterances: Sequence[Utterance], settings: FeatureSettings) -
     seconds, size = 0.0, 0
     for utterance in utterances[::step]:
         try:
-            seconds += read_info(utterance.audio).seconds / utterance.pace
+            seconds += read_info(utterance.audio).seconds / utterance.speed
             size += utterance.audio.stat().st_size
         except (AudioError, OSError):
             continue
@@ -180,7 +180,7 @@ class TokenWork(Work):
 def feature_row(utterance: Utterance, settings: FeatureSettings) -> Row:
     """Compute one utterance, or say why it cannot be."""
     return recording_row(
-        utterance, lambda: compute_features(utterance.audio, settings, utterance.pace)
+        utterance, lambda: compute_features(utterance.audio, settings, utterance.speed)
     )
 
 

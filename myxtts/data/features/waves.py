@@ -52,4 +52,4 @@ class WaveWork(DerivedWork):
         return (recording_row(one, lambda one=one: {"wave": self._wave(one)}) for one in utterances)
 
     def _wave(self, utterance: Utterance) -> np.ndarray:
-        return as_hops(load_samples(utterance.audio, self.settings, utterance.pace), self.settings)
+        return as_hops(load_samples(utterance.audio, self.settings, utterance.speed), self.settings)

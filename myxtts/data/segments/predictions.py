@@ -9,7 +9,7 @@ from myxtts.data.batches.split import Split
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import store_derived
 from myxtts.data.features.predictions import PredictionWork
-from myxtts.data.segments.segments import PieceSource
+from myxtts.data.segments.segments import SegmentSource
 from myxtts.monitoring.progress import Progress
 
 
@@ -23,12 +23,12 @@ class Predictor:
 
 
 def with_predictions(
-    source: PieceSource,
+    source: SegmentSource,
     split: Split,
     predictor: Predictor,
     verify: bool = True,
     progress: Progress | None = None,
-) -> PieceSource:
+) -> SegmentSource:
     """The source with predicted mels; what is missing is predicted, shard by shard."""
     at = {name: position for position, name in enumerate(split.cache.ids)}
 

@@ -14,15 +14,15 @@ from myxtts.data.batches.graph_reader import (
     hand_over,
     shared_tensor,
 )
-from myxtts.data.segments.segments import PiecePlan, PieceSource
+from myxtts.data.segments.segments import SegmentPlan, SegmentSource
 
 
 @dataclass(frozen=True)
-class PieceBatches:
-    """One epoch of batches of pieces."""
+class SegmentBatches:
+    """One epoch of batches of segments."""
 
     make: Callable[[], Iterable[TensorBatch]]
-    plan: PiecePlan
+    plan: SegmentPlan
 
     def __len__(self) -> int:
         return len(self.plan)
@@ -38,20 +38,24 @@ class PieceBatches:
                 yield number, batch
 
 
-def piece_batches(source: PieceSource, plan: PiecePlan, options: ReaderOptions) -> PieceBatches:
-    """Pieces of recordings for a vocoder, gathered in the graph where they are stored."""
+def segment_batches(
+    source: SegmentSource, plan: SegmentPlan, options: ReaderOptions
+) -> SegmentBatches:
+    """Segments of recordings for a vocoder, gathered in the graph where they are stored."""
     if source.is_stored and options.native:
-        return PieceBatches(lambda: native_pieces(source, plan, options), plan)
+        return SegmentBatches(lambda: native_segments(source, plan, options), plan)
     ahead = options.prefetch if options.overlap else 0
     make = lambda: source.batches(plan, options.workers, ahead)  # noqa: E731
-    return PieceBatches(lambda: hand_over(make, options), plan)
+    return SegmentBatches(lambda: hand_over(make, options), plan)
 
 
-def native_pieces(source: PieceSource, plan: PiecePlan, options: ReaderOptions) -> tf.data.Dataset:
+def native_segments(
+    source: SegmentSource, plan: SegmentPlan, options: ReaderOptions
+) -> tf.data.Dataset:
     """One gather per column and batch, in the graph, on the mapped arrays themselves."""
-    cut = _piece_cuts.setdefault(source, {})
+    cut = _segment_cuts.setdefault(source, {})
     if plan.frames not in cut:
-        cut[plan.frames] = _build_piece_cut(source, plan.frames)
+        cut[plan.frames] = _build_segment_cut(source, plan.frames)
     gather = cut[plan.frames]
     first = plan.skipped * plan.batch_size
     with tf.device("/CPU:0"):
@@ -61,10 +65,10 @@ def native_pieces(source: PieceSource, plan: PiecePlan, options: ReaderOptions) 
     return finish(dataset, options, threads=1)
 
 
-_piece_cuts: WeakKeyDictionary = WeakKeyDictionary()
+_segment_cuts: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def _build_piece_cut(source: PieceSource, frames: int):
+def _build_segment_cut(source: SegmentSource, frames: int):
     """The function (positions, first frames) -> batch over a source's arrays."""
     names = list(source.columns)
     hop = source.settings.spec.hop_length

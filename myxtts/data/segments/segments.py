@@ -1,4 +1,4 @@
-"""Pieces of recordings for a vocoder: mels with the waveforms that they were computed from.
+"""Segments of recordings for a vocoder: mels with the waveforms that they were computed from.
 
 A batch is a dict:
     mel          stored  [batch, frames, mels]   the floor behind a recording's end
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from myxtts.audio.io import AudioError
-from myxtts.data.batches.readers import Batch, tell_once, worked_ahead
+from myxtts.data.batches.readers import Batch, log_once, worked_ahead
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, check_finite, features_of, load_samples
 from myxtts.data.features.waves import as_hops
@@ -25,11 +25,11 @@ COLUMNS = ("mel", "pitch", "wave")
 
 
 @dataclass(frozen=True, slots=True)
-class PiecePlan:
-    """Which pieces share a batch: utterances and their first frames."""
+class SegmentPlan:
+    """Which segments share a batch: utterances and their first frames."""
 
-    order: np.ndarray  # [pieces] positions
-    first: np.ndarray  # [pieces] frames
+    order: np.ndarray  # [segments] positions
+    first: np.ndarray  # [segments] frames
     frames: int
     batch_size: int
     skipped: int = 0
@@ -43,7 +43,7 @@ class PiecePlan:
     def starts(self, batch: int) -> np.ndarray:
         return self.first[self._rows(batch)]
 
-    def skip(self, batches: int) -> "PiecePlan":
+    def skip(self, batches: int) -> "SegmentPlan":
         """What is left after some batches."""
         return replace(self, skipped=self.skipped + batches)
 
@@ -52,10 +52,10 @@ class PiecePlan:
         return slice(at, at + self.batch_size)
 
 
-def plan_pieces(
+def plan_segments(
     lengths: np.ndarray, frames: int, batch_size: int, seed: int, epoch: int
-) -> PiecePlan:
-    """A random piece of each utterance, in random order, from (seed, epoch) alone.
+) -> SegmentPlan:
+    """A random segment of each utterance, in random order, from (seed, epoch) alone.
 
     What is left over of the last batch waits for another epoch, unless there is no other batch.
     """
@@ -63,18 +63,18 @@ def plan_pieces(
     order = draw.permutation(len(lengths))
     first = (draw.random(len(order)) * (np.maximum(lengths[order] - frames, 0) + 1)).astype(int)
     whole = len(order) // batch_size * batch_size or len(order)
-    return PiecePlan(order[:whole], first[:whole], frames, batch_size)
+    return SegmentPlan(order[:whole], first[:whole], frames, batch_size)
 
 
-def plan_middles(lengths: np.ndarray, frames: int, batch_size: int) -> PiecePlan:
+def plan_middles(lengths: np.ndarray, frames: int, batch_size: int) -> SegmentPlan:
     """The middle of each utterance, in order: always the same, for validation."""
     first = np.maximum(lengths - frames, 0) // 2
-    return PiecePlan(np.arange(len(lengths)), first, frames, batch_size)
+    return SegmentPlan(np.arange(len(lengths)), first, frames, batch_size)
 
 
 @dataclass(frozen=True, eq=False)
-class PieceSource:
-    """What pieces are cut from: columns of all utterances, or recordings read as they are wanted.
+class SegmentSource:
+    """What segments are cut from: columns of all utterances, or recordings read as they are wanted.
 
     `columns` hold a row for each frame; utterance i is at `starts[name][i]` in them. Without
     columns, `recordings` are read and their features computed.
@@ -86,7 +86,7 @@ class PieceSource:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     starts: dict[str, np.ndarray] = field(default_factory=dict)
     recordings: Sequence[Utterance] = ()
-    told: set[str] = field(default_factory=set)  # recordings whose fault is in the log already
+    logged: set[str] = field(default_factory=set)  # recordings whose fault is in the log already
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -100,7 +100,7 @@ class PieceSource:
         """The log-mel of nothing."""
         return float(np.log(self.settings.spec.floor))
 
-    def batches(self, plan: PiecePlan, workers: int, ahead: int) -> Iterator[Batch]:
+    def batches(self, plan: SegmentPlan, workers: int, ahead: int) -> Iterator[Batch]:
         """Batches of NumPy arrays; recordings are decoded by threads, some batches ahead.
 
         A batch of which no recording can be read has nothing but an empty index.
@@ -139,11 +139,11 @@ class PieceSource:
     def _cut_stored(self, found: dict, position: int, start: int, frames: int):
         length = int(self.lengths[position])
         stop = min(start + frames, length)
-        pieces = {}
+        segments = {}
         for name, column in self.columns.items():
             at = int(self.starts[name][position])
-            pieces[name] = self._filled(name, column[at + start : at + stop], frames)
-        return pieces
+            segments[name] = self._filled(name, column[at + start : at + stop], frames)
+        return segments
 
     def _cut_read(self, found: dict, position: int, start: int, frames: int):
         arrays = found[position]
@@ -151,26 +151,26 @@ class PieceSource:
             return None
         return {name: self._filled(name, arrays[name][start:][:frames], frames) for name in COLUMNS}
 
-    def _filled(self, name: str, piece: np.ndarray, frames: int) -> np.ndarray:
-        """A piece of exactly so many frames."""
-        if len(piece) == frames:
-            return piece
+    def _filled(self, name: str, segment: np.ndarray, frames: int) -> np.ndarray:
+        """A segment of exactly so many frames."""
+        if len(segment) == frames:
+            return segment
         nothing = self.silence if name == "mel" else 0
-        missing = ((0, frames - len(piece)), *((0, 0),) * (piece.ndim - 1))
-        return np.pad(piece, missing, constant_values=nothing)
+        missing = ((0, frames - len(segment)), *((0, 0),) * (segment.ndim - 1))
+        return np.pad(segment, missing, constant_values=nothing)
 
     def _read(self, position: int) -> dict[str, np.ndarray] | None:
         one = self.recordings[position]
         try:
-            samples = load_samples(one.audio, self.settings, one.pace)
+            samples = load_samples(one.audio, self.settings, one.speed)
             arrays = features_of(samples, replace(self.settings, with_pitch=True))
             check_finite(arrays, one.audio)
         except AudioError as error:
-            tell_once(self.told, error)
+            log_once(self.logged, error)
             return None
         return {**arrays, "wave": as_hops(samples, self.settings)}
 
 
 def stored_columns(columns: dict[str, ColumnData]) -> dict[str, np.ndarray]:
-    """The arrays of a cache's columns that pieces are cut from."""
+    """The arrays of a cache's columns that segments are cut from."""
     return {name: columns[name].array for name in ("mel", "pitch")}

@@ -1,4 +1,4 @@
-"""What a vocoder is trained on: pieces of a corpus that was opened for training."""
+"""What a vocoder is trained on: segments of a corpus that was opened for training."""
 
 import logging
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from myxtts.data.features.prepare import prepare
 from myxtts.data.features.waves import WaveWork
 from myxtts.data.segments.predictions import Predictor, with_predictions
 from myxtts.data.segments.segments import (
-    PiecePlan,
-    PieceSource,
+    SegmentPlan,
+    SegmentSource,
     plan_middles,
-    plan_pieces,
+    plan_segments,
     stored_columns,
 )
 from myxtts.data.store.errors import CacheError
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class VocoderData:
-    """Pieces of the training part, epoch by epoch, and the same ones of the validation part.
+    """Segments of the training part, epoch by epoch, and the same ones of the validation part.
 
     In the modes precompute and auto waveforms are stored beside the mels; in the mode runtime, and
     in auto where the cache cannot be written, recordings are read as they are wanted.
@@ -48,13 +48,13 @@ class VocoderData:
         self.config, self.seed = data.config.data, data.config.training.seed
         self.frames, self.batch_size = frames, batch_size
         data.refresh()
-        open_part = partial(open_pieces, data=self.config, progress=progress, predictor=predictor)
+        open_part = partial(open_segments, data=self.config, progress=progress, predictor=predictor)
         self.train = open_part(data.train)
         self.val = open_part(data.val) if data.val is not None else None
         logger.info("vocoder training: reader: %s", describe_reader(self.train, self.config))
 
-    def plan(self, epoch: int) -> PiecePlan:
-        return plan_pieces(self.train.lengths, self.frames, self.batch_size, self.seed, epoch)
+    def plan(self, epoch: int) -> SegmentPlan:
+        return plan_segments(self.train.lengths, self.frames, self.batch_size, self.seed, epoch)
 
     def train_batches(self, epoch: int = 0, start: int = 0):
         """The batches of an epoch, from any of them on."""
@@ -83,27 +83,27 @@ class VocoderData:
                 raise CorpusError("none of the corpus's recordings can be used any more")
             epoch, start = epoch + 1, 0
 
-    def _batches(self, source: PieceSource, plan: PiecePlan):
+    def _batches(self, source: SegmentSource, plan: SegmentPlan):
         from myxtts.data.batches.graph_reader import reader_options
-        from myxtts.data.segments.reader import piece_batches
+        from myxtts.data.segments.reader import segment_batches
 
-        return piece_batches(source, plan, reader_options(self.config))
+        return segment_batches(source, plan, reader_options(self.config))
 
 
-def describe_reader(source: PieceSource, data: DataConfig) -> str:
-    """How pieces of a source are read, in a few words."""
+def describe_reader(source: SegmentSource, data: DataConfig) -> str:
+    """How segments of a source are read, in a few words."""
     if not source.is_stored:
         return "runtime: recordings are read in every epoch"
     reader = "native" if data.use_tf_native_loading else "host"
-    return f"{reader}: pieces are cut from stored mels and waveforms"
+    return f"{reader}: segments are cut from stored mels and waveforms"
 
 
-def open_pieces(
+def open_segments(
     split: Split,
     data: DataConfig,
     progress: Progress | None = None,
     predictor: Predictor | None = None,
-) -> PieceSource:
+) -> SegmentSource:
     """The waveforms of a split beside its mels, or beside those that a model predicts of it.
 
     Predicted mels are made once, and need the cache.
@@ -111,10 +111,10 @@ def open_pieces(
     if predictor:
         check_predictable(split.mode)
     if split.mode == "runtime":
-        return read_pieces(split)
+        return read_segments(split)
     try:
         split = _completed(split, data, progress)
-        source = _stored_pieces(split, data, progress)
+        source = _stored_segments(split, data, progress)
         if not predictor:
             return source
         return with_predictions(source, split, predictor, data.cache_verification, progress)
@@ -122,7 +122,7 @@ def open_pieces(
         if split.mode == "precompute" or predictor:
             raise
         logger.warning("recordings are read while the vocoder trains: %s", error)
-        return read_pieces(split)
+        return read_segments(split)
 
 
 def check_predictable(mode: str) -> None:
@@ -134,10 +134,10 @@ def check_predictable(mode: str) -> None:
         )
 
 
-def read_pieces(split: Split) -> PieceSource:
-    """Pieces of recordings that are read, and their features computed, as they are wanted."""
+def read_segments(split: Split) -> SegmentSource:
+    """Segments of recordings that are read, and their features computed, as they are wanted."""
     split = split.keep(~split.is_bad, ())
-    return PieceSource(
+    return SegmentSource(
         split.cache.ids,
         split.plan_lengths,
         split.location.settings,
@@ -162,7 +162,7 @@ def _completed(split: Split, data: DataConfig, progress: Progress | None) -> Spl
     return replace(split, cache=with_stored_features(split, data))
 
 
-def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) -> PieceSource:
+def _stored_segments(split: Split, data: DataConfig, progress: Progress | None) -> SegmentSource:
     settings = split.location.settings
     waves = store_derived(
         WaveWork(split.location.folder, settings),
@@ -181,4 +181,4 @@ def _stored_pieces(split: Split, data: DataConfig, progress: Progress | None) ->
     columns = {**stored_columns(cache.columns), "wave": waves.array}
     places = {name: cache.starts[name] for name in ("mel", "pitch")}
     places["wave"] = waves.starts[usable]
-    return PieceSource(cache.ids, cache.mel_lengths, settings, columns, places)
+    return SegmentSource(cache.ids, cache.mel_lengths, settings, columns, places)

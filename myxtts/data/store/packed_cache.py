@@ -53,7 +53,9 @@ class PackedCache:
     starts: dict[str, np.ndarray]
     recordings: Sequence[Utterance] | None = None
     embeddings: Embeddings | None = None
-    told: set[str] = field(default_factory=set)  # faults of recordings that are in the log already
+    logged: set[str] = field(
+        default_factory=set
+    )  # faults of recordings that are in the log already
 
     def __len__(self) -> int:
         return len(self.text_lengths)

@@ -27,7 +27,7 @@ from myxtts.config.presets import PRESETS
 from myxtts.data.batches.split import Split, split_batches
 from myxtts.data.batches.training_data import KnownTables, TrainingData, batch_options
 from myxtts.data.segments.predictions import Predictor
-from myxtts.data.segments.segments import PieceSource
+from myxtts.data.segments.segments import SegmentSource
 from myxtts.data.segments.vocoder_data import VocoderData
 from myxtts.errors import UserError
 from myxtts.models.vocoders.discriminators import MultiPeriodDiscriminator, MultiScaleDiscriminator
@@ -224,7 +224,7 @@ class VocoderTrainer(TrainingRun):
 class CopyHook(Hook):
     """Lets the vocoder say the first validation utterance again every so often."""
 
-    def __init__(self, model, source: PieceSource, interval: int, board: Boards):
+    def __init__(self, model, source: SegmentSource, interval: int, board: Boards):
         self.model, self.source, self.interval, self.board = model, source, interval, board
         self._is_recorded = False
 

@@ -11,10 +11,10 @@ import soundfile
 from myxtts.audio.io import AudioError, read_info
 from myxtts.config.config import AudioSpec
 from myxtts.data.batches.training_data import TrainingData
-from myxtts.data.corpus.utterance import PACES, Utterance, with_other_paces
+from myxtts.data.corpus.utterance import SPEEDS, Utterance, with_speed_perturbation
 from myxtts.data.features.features import (
     FeatureSettings,
-    at_pace,
+    at_speed,
     compute_features,
     frames_of_header,
     load_samples,
@@ -37,53 +37,53 @@ def tone(hertz: float, seconds: float, rate: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rate", [16000, 22050])
-@pytest.mark.parametrize("pace", PACES)
-def test_pitch_rises_and_length_falls_by_the_pace(pace, rate):
-    samples = at_pace(tone(440.0, 1.0, rate), rate, pace)
-    assert len(samples) == pytest.approx(rate / pace, rel=1e-3)
+@pytest.mark.parametrize("speed", SPEEDS)
+def test_pitch_rises_and_length_falls_by_the_speed(speed, rate):
+    samples = at_speed(tone(440.0, 1.0, rate), rate, speed)
+    assert len(samples) == pytest.approx(rate / speed, rel=1e-3)
     spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples)), 2**18))
     highest = np.argmax(spectrum) * rate / 2**18
-    assert highest == pytest.approx(440.0 * pace, rel=1e-3)
+    assert highest == pytest.approx(440.0 * speed, rel=1e-3)
     middle = samples[len(samples) // 4 : -len(samples) // 4]
     assert np.sqrt(np.mean(middle**2)) == pytest.approx(0.5 / np.sqrt(2), rel=0.01)
 
 
-@pytest.mark.parametrize("pace", [PACES[-2], PACES[-1]])
-def test_the_features_are_those_of_the_faster_recording(pace, tmp_path):
+@pytest.mark.parametrize("speed", [SPEEDS[-2], SPEEDS[-1]])
+def test_the_features_are_those_of_the_faster_recording(speed, tmp_path):
     path, settings = tmp_path / "tone.wav", FeatureSettings(AudioSpec())
     # A tone has no pitch that is found as surely as that of a sound with overtones.
     samples = sum(tone(150.0 * k, 1.0, 22050) / k for k in range(1, 8)) / 3
     soundfile.write(path, samples, 22050)
-    plain, found = compute_features(path, settings), compute_features(path, settings, pace)
-    assert len(found["mel"]) == pytest.approx(len(plain["mel"]) / pace, abs=1)
-    for features, hertz in ((plain, 150.0), (found, 150.0 * pace)):
+    plain, found = compute_features(path, settings), compute_features(path, settings, speed)
+    assert len(found["mel"]) == pytest.approx(len(plain["mel"]) / speed, abs=1)
+    for features, hertz in ((plain, 150.0), (found, 150.0 * speed)):
         voiced = features["pitch"][features["pitch"] > 0]
         assert len(voiced) > 0.9 * len(features["pitch"])
         assert np.median(voiced) == pytest.approx(hertz, rel=0.01)
 
 
-def test_a_pace_of_one_is_the_recording_itself():
+def test_a_speed_of_one_is_the_recording_itself():
     samples = tone(440.0, 0.1, 22050)
-    assert at_pace(samples, 22050, 1.0) is samples
+    assert at_speed(samples, 22050, 1.0) is samples
 
 
 LENGTHS = (2800, 2999, 5000, 7777, 11025, 16001, 22050, 30001)
 
 
-@pytest.mark.parametrize("pace", (1.0, *PACES))
+@pytest.mark.parametrize("speed", (1.0, *SPEEDS))
 @pytest.mark.parametrize("source_rate", [22050, 16000, 44100])
-def test_the_header_tells_exactly_how_many_frames_there_will_be(pace, source_rate, tmp_path):
+def test_the_header_tells_exactly_how_many_frames_there_will_be(speed, source_rate, tmp_path):
     settings = FeatureSettings(AudioSpec(), with_pitch=False)
     random = np.random.default_rng(0)
     for length in LENGTHS:
         path = tmp_path / f"{length}.wav"
         samples = random.uniform(-0.5, 0.5, length * source_rate // 22050)
         soundfile.write(path, samples, source_rate)
-        frames = len(compute_features(path, settings, pace)["mel"])
-        assert frames_of_header(read_info(path), settings, pace) == frames
+        frames = len(compute_features(path, settings, speed)["mel"])
+        assert frames_of_header(read_info(path), settings, speed) == frames
 
 
-def test_a_recording_is_too_short_by_what_is_left_of_it_at_its_pace(tmp_path):
+def test_a_recording_is_too_short_by_what_is_left_of_it_at_its_speed(tmp_path):
     settings = FeatureSettings(AudioSpec(), min_seconds=0.1)
     soundfile.write(tmp_path / "short.wav", tone(440.0, 0.11, 22050), 22050)
     # 2426 samples / 0.8 are 3032.5, and halves are rounded up.
@@ -104,7 +104,7 @@ def utterances(count: int = 4) -> list[Utterance]:
 @pytest.mark.parametrize("voices", range(9))
 def test_every_speaker_gets_as_many_voices_as_asked_for(voices):
     own = utterances()
-    found = with_other_paces(own, voices)
+    found = with_speed_perturbation(own, voices)
     assert found[:4] == own  # first, and as they were
     assert len({one.id for one in found}) == len(found) == 4 * (voices + 1)
     assert set(Counter(one.speaker for one in found).values()) == {2}
@@ -112,9 +112,9 @@ def test_every_speaker_gets_as_many_voices_as_asked_for(voices):
     for one in found[4:]:
         (source,) = [u for u in own if one.id.startswith(f"{u.id}@")]
         assert (one.audio, one.text, one.language) == (source.audio, source.text, source.language)
-        assert one.speaker == f"{source.speaker}@{one.pace:g}" and one.pace != 1.0
-    paces = {one.pace for one in found[4:]}
-    assert paces == set(PACES[:voices])
+        assert one.speaker == f"{source.speaker}@{one.speed:g}" and one.speed != 1.0
+    speeds = {one.speed for one in found[4:]}
+    assert speeds == set(SPEEDS[:voices])
 
 
 def open_data(path: Path, mode: str = "auto", voices: int = 2, **settings) -> TrainingData:
@@ -133,7 +133,7 @@ def test_training_has_all_voices_and_validation_only_real_ones(corpus, mode):
     ids = {u.id for u in data.train.utterances}
     assert len(ids) == len(data.train) == 3 * TRAINED
     assert {name.partition("@")[2] for name in ids} == {"", "0.89", "1.12"}
-    assert {u.pace for u in data.val.utterances} == {1.0}
+    assert {u.speed for u in data.val.utterances} == {1.0}
     assert not {u.id for u in data.val.utterances} & {name.partition("@")[0] for name in ids}
     numbers = {int(x) for batch in data.val_batches() for x in np.asarray(batch["speaker"])}
     assert numbers <= {0, 3}
@@ -155,13 +155,13 @@ def test_all_modes_give_the_same_utterances_in_the_same_batches(corpus, tmp_path
         )
 
 
-def test_a_batch_has_the_features_of_the_pace(prepared):
+def test_a_batch_has_the_features_of_the_speed(prepared):
     data = open_data(prepared)
     rows = rows_by_index(arrays_of(data.train_batches()))
     settings = data.train.location.settings
     for position in (0, TRAINED, 2 * TRAINED + 5):
         utterance = data.train.utterances[position]
-        expected = compute_features(utterance.audio, settings, utterance.pace)["mel"]
+        expected = compute_features(utterance.audio, settings, utterance.speed)["mel"]
         np.testing.assert_array_equal(rows[position]["mel"], expected)
 
 

@@ -13,7 +13,7 @@ import soundfile
 
 from myxtts.audio.io import SILENT, AudioError, read_audio
 from myxtts.data.batches.training_data import TrainingData, described
-from myxtts.data.corpus.utterance import CorpusError, with_other_paces
+from myxtts.data.corpus.utterance import CorpusError, with_speed_perturbation
 from myxtts.data.features import embeddings
 from myxtts.data.features.embeddings import (
     EmbeddingWork,
@@ -21,7 +21,7 @@ from myxtts.data.features.embeddings import (
     compute_embeddings,
     store_embeddings,
 )
-from myxtts.data.features.features import at_pace
+from myxtts.data.features.features import at_speed
 from myxtts.data.features.repair import collect_garbage, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.data.store.errors import CacheError, PreparationError
@@ -63,7 +63,7 @@ class Listener:
 
     def truth(self, utterances) -> np.ndarray:
         """What it says of each, one by one."""
-        samples = [at_pace(read_audio(u.audio, 16000), 16000, u.pace) for u in utterances]
+        samples = [at_speed(read_audio(u.audio, 16000), 16000, u.speed) for u in utterances]
         return np.array([self.describe(one) for one in samples], np.float32)
 
 
@@ -187,9 +187,9 @@ def test_another_encoder_has_another_store(tiny):
     assert (len(first.heard), len(second.heard)) == (20, 20)
 
 
-def test_a_recording_at_another_pace_is_described_at_that_pace(tiny):
+def test_a_recording_at_another_speed_is_described_at_that_speed(tiny):
     listener = Listener()
-    both = with_other_paces(tiny.utterances[:3], 1)
+    both = with_speed_perturbation(tiny.utterances[:3], 1)
     found, _ = store_embeddings(both, tiny.folder, listener.encoder())
     np.testing.assert_array_equal(everyone(found), listener.truth(both))
     assert listener.heard[3] == round(listener.heard[0] * 16000 / 17920)  # 1.12 x 16000

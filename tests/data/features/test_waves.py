@@ -11,7 +11,7 @@ import soundfile
 
 from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.data.corpus.utterance import with_other_paces
+from myxtts.data.corpus.utterance import with_speed_perturbation
 from myxtts.data.features import waves
 from myxtts.data.features.derived import store_derived
 from myxtts.data.features.features import FeatureSettings, compute_features, load_samples
@@ -51,7 +51,7 @@ def store(tiny: TinyCache, utterances=None, **options) -> list[np.ndarray]:
 
 def truth(tiny: TinyCache, utterance) -> np.ndarray:
     """The samples as they are decoded, rounded, in whole hops."""
-    samples = load_samples(utterance.audio, tiny.location.settings, utterance.pace)
+    samples = load_samples(utterance.audio, tiny.location.settings, utterance.speed)
     whole = len(samples) // HOP
     rounded = np.round(samples[: whole * HOP].astype(np.float64) * 32768)
     return np.clip(rounded, -32768, 32767).astype(np.int16).reshape(whole, HOP)
@@ -104,8 +104,8 @@ def test_a_waveform_is_cleaned_as_its_mel_is(tiny, settings):
     assert len(list(tiny.folder.glob("waves-*"))) == 2
 
 
-def test_a_recording_at_another_pace_has_a_waveform_of_its_own(tiny):
-    both = with_other_paces(tiny.utterances[:2], 1)
+def test_a_recording_at_another_speed_has_a_waveform_of_its_own(tiny):
+    both = with_speed_perturbation(tiny.utterances[:2], 1)
     found = store(tiny, both)
     assert_sound(found, tiny, both)
     assert len(found) == 4 and len({len(rows) for rows in (found[0], found[2])}) == 2

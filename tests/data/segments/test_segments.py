@@ -1,4 +1,4 @@
-"""Pieces of recordings: which are planned, what is cut, and that the graph cuts the same bits."""
+"""Segments of recordings: which are planned, what is cut, and that the graph cuts the same bits."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.batches.graph_reader import ReaderOptions
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, features_of, load_samples
-from myxtts.data.segments.reader import piece_batches
-from myxtts.data.segments.segments import PiecePlan, PieceSource, plan_middles, plan_pieces
+from myxtts.data.segments.reader import segment_batches
+from myxtts.data.segments.segments import SegmentPlan, SegmentSource, plan_middles, plan_segments
 from myxtts.data.store.mmap import aligned_empty
 from myxtts.errors import UserError
 from tests.helpers.compare_batches import arrays_of, assert_same_batches
@@ -21,12 +21,12 @@ FRAMES, HOP, MELS = 12, 4, 5
 SPEC = AudioSpec(n_fft=8, hop_length=HOP, win_length=8, n_mels=MELS)
 
 
-def plan(epoch: int = 0, seed: int = 7, batch_size: int = 4, lengths=LENGTHS) -> PiecePlan:
-    return plan_pieces(lengths, FRAMES, batch_size, seed, epoch)
+def plan(epoch: int = 0, seed: int = 7, batch_size: int = 4, lengths=LENGTHS) -> SegmentPlan:
+    return plan_segments(lengths, FRAMES, batch_size, seed, epoch)
 
 
-def pieces_of(plan: PiecePlan) -> list[list[tuple[int, int]]]:
-    """(utterance, first frame) of each piece, batch by batch."""
+def segments_of(plan: SegmentPlan) -> list[list[tuple[int, int]]]:
+    """(utterance, first frame) of each segment, batch by batch."""
     return [
         list(zip(plan[number].tolist(), plan.starts(number).tolist(), strict=True))
         for number in range(len(plan))
@@ -37,21 +37,21 @@ def pieces_of(plan: PiecePlan) -> list[list[tuple[int, int]]]:
 
 
 def test_a_plan_derives_from_seed_and_epoch_alone():
-    first = pieces_of(plan())
-    assert pieces_of(plan()) == first
-    assert pieces_of(plan(epoch=1)) != first
-    assert pieces_of(plan(seed=8)) != first
+    first = segments_of(plan())
+    assert segments_of(plan()) == first
+    assert segments_of(plan(epoch=1)) != first
+    assert segments_of(plan(seed=8)) != first
 
 
-def test_every_utterance_has_one_piece_in_an_epoch():
-    found = [at for batch in pieces_of(plan(batch_size=5)) for at, _ in batch]
+def test_every_utterance_has_one_segment_in_an_epoch():
+    found = [at for batch in segments_of(plan(batch_size=5)) for at, _ in batch]
     assert sorted(found) == list(range(10))
 
 
 def test_what_is_left_over_waits_for_another_epoch():
     seen = set()
     for epoch in range(12):
-        batches = pieces_of(plan(epoch))
+        batches = segments_of(plan(epoch))
         assert [len(batch) for batch in batches] == [4, 4]
         positions = [at for batch in batches for at, _ in batch]
         assert len(set(positions)) == 8
@@ -60,14 +60,14 @@ def test_what_is_left_over_waits_for_another_epoch():
 
 
 def test_fewer_utterances_than_a_batch_holds_are_one_batch():
-    (batch,) = pieces_of(plan(batch_size=16))
+    (batch,) = segments_of(plan(batch_size=16))
     assert sorted(at for at, _ in batch) == list(range(10))
 
 
-def test_pieces_lie_inside_their_recordings_and_reach_both_ends():
+def test_segments_lie_inside_their_recordings_and_reach_both_ends():
     found = {at: set() for at in range(10)}
     for epoch in range(300):
-        for at, first in pieces_of(plan(epoch, batch_size=10))[0]:
+        for at, first in segments_of(plan(epoch, batch_size=10))[0]:
             found[at].add(first)
     for at, length in enumerate(LENGTHS.tolist()):
         last = max(0, length - FRAMES)
@@ -81,15 +81,15 @@ def test_what_is_skipped_is_exactly_what_came_before():
     whole = plan(batch_size=2)
     for count in range(6):
         assert len(whole.skip(count)) == 5 - count
-        assert pieces_of(whole.skip(count)) == pieces_of(whole)[count:]
-    assert pieces_of(whole.skip(1).skip(2)) == pieces_of(whole)[3:]
+        assert segments_of(whole.skip(count)) == segments_of(whole)[count:]
+    assert segments_of(whole.skip(1).skip(2)) == segments_of(whole)[3:]
 
 
 def test_for_validation_it_is_the_middle_of_each_in_order():
     middles = plan_middles(LENGTHS, FRAMES, 4)
-    found = pieces_of(middles)
+    found = segments_of(middles)
     assert [len(batch) for batch in found] == [4, 4, 2]
-    flat = [piece for batch in found for piece in batch]
+    flat = [segment for batch in found for segment in batch]
     expected = [14, 0, 0, 0, 44, 0, 22, 0, 10, 4]
     assert flat == list(enumerate(expected))
 
@@ -104,7 +104,7 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return out
 
 
-def make_source() -> PieceSource:
+def make_source() -> SegmentSource:
     """Columns of known content; the mels lie with gaps between, the waveforms backwards."""
     random = np.random.default_rng(0)
     rows = int(LENGTHS.sum()) + 20 * 16
@@ -118,11 +118,11 @@ def make_source() -> PieceSource:
     starts = {"mel": gaps, "pitch": gaps + 3, "wave": backwards + 5}
     columns = {name: aligned(column) for name, column in columns.items()}
     ids = [f"utt-{number}" for number in range(10)]
-    return PieceSource(ids, LENGTHS, FeatureSettings(SPEC), columns, starts)
+    return SegmentSource(ids, LENGTHS, FeatureSettings(SPEC), columns, starts)
 
 
 @pytest.fixture(scope="module")
-def source() -> PieceSource:
+def source() -> SegmentSource:
     return make_source()
 
 
@@ -134,14 +134,14 @@ READERS = {
 }
 
 
-def test_a_piece_is_cut_out_of_every_column(source):
+def test_a_segment_is_cut_out_of_every_column(source):
     batches = list(source.batches(plan(3), 1, 0))
     assert len(batches) == 2
-    for batch, pieces in zip(batches, pieces_of(plan(3)), strict=True):
-        assert batch["index"].tolist() == [at for at, _ in pieces]
-        assert batch["first_frame"] == pieces[0][1] and batch["first_frame"].dtype == np.int32
+    for batch, segments in zip(batches, segments_of(plan(3)), strict=True):
+        assert batch["index"].tolist() == [at for at, _ in segments]
+        assert batch["first_frame"] == segments[0][1] and batch["first_frame"].dtype == np.int32
         assert batch["waveform"].shape == (4, FRAMES * HOP)
-        for row, (at, first) in enumerate(pieces):
+        for row, (at, first) in enumerate(segments):
             count = min(FRAMES, LENGTHS[at] - first)
             for name in ("mel", "pitch", "wave"):
                 start = source.starts[name][at] + first
@@ -169,19 +169,19 @@ def test_every_reader_cuts_the_same_bits(source, reader, skipped):
     for chosen in (plan(5), plan_middles(LENGTHS, FRAMES, 4)):
         chosen = chosen.skip(skipped)
         expected = arrays_of(source.batches(chosen, 1, 0))
-        batches = piece_batches(source, chosen, READERS[reader])
+        batches = segment_batches(source, chosen, READERS[reader])
         assert len(batches) == len(expected) > 0
         assert_same_batches(arrays_of(batches), expected)
         assert_same_batches(arrays_of(batches), expected)  # once more from the beginning
-    native = piece_batches(source, chosen, READERS["native"])
+    native = segment_batches(source, chosen, READERS["native"])
     assert_same_batches(arrays_of(native), expected)
 
 
-def test_pieces_of_several_lengths_come_of_one_source(source):
+def test_segments_of_several_lengths_come_of_one_source(source):
     for frames in (1, FRAMES, 64):
-        chosen = plan_pieces(LENGTHS, frames, 4, 0, 0)
+        chosen = plan_segments(LENGTHS, frames, 4, 0, 0)
         expected = arrays_of(source.batches(chosen, 1, 0))
-        assert_same_batches(arrays_of(piece_batches(source, chosen, ReaderOptions())), expected)
+        assert_same_batches(arrays_of(segment_batches(source, chosen, ReaderOptions())), expected)
         assert expected[0]["mel"].shape == (4, frames, MELS)
 
 
@@ -197,7 +197,7 @@ def test_a_whole_utterance_can_be_had(source):
 
 
 @pytest.fixture
-def recorded(tmp_path) -> PieceSource:
+def recorded(tmp_path) -> SegmentSource:
     """Three recordings of which nothing is stored."""
     random = np.random.default_rng(1)
     utterances, lengths = [], np.array([30, 12, 22])
@@ -207,13 +207,13 @@ def recorded(tmp_path) -> PieceSource:
         soundfile.write(path, samples, 22050, subtype="PCM_16")
         utterances.append(Utterance(str(number), path, "text", "speaker", "en"))
     settings = FeatureSettings(AudioSpec(), with_pitch=False)
-    return PieceSource(["0", "1", "2"], lengths, settings, recordings=utterances)
+    return SegmentSource(["0", "1", "2"], lengths, settings, recordings=utterances)
 
 
 def test_recordings_are_read_as_they_are_wanted(recorded):
     settings = replace(recorded.settings, with_pitch=True)  # a vocoder learns from it
-    chosen = plan_pieces(recorded.lengths, 16, 3, 0, 0)
-    (batch,) = piece_batches(recorded, chosen, ReaderOptions(workers=2))
+    chosen = plan_segments(recorded.lengths, 16, 3, 0, 0)
+    (batch,) = segment_batches(recorded, chosen, ReaderOptions(workers=2))
     for row, at in enumerate(chosen[0].tolist()):
         samples = load_samples(recorded.recordings[at].audio, settings)
         features = features_of(samples, settings)
@@ -230,8 +230,8 @@ def test_recordings_are_read_as_they_are_wanted(recorded):
 
 def test_a_recording_that_is_gone_leaves_its_batch_one_smaller(recorded, caplog):
     recorded.recordings[1].audio.unlink()
-    chosen = plan_pieces(recorded.lengths, 16, 3, 0, 0)
-    (batch,) = piece_batches(recorded, chosen, ReaderOptions())
+    chosen = plan_segments(recorded.lengths, 16, 3, 0, 0)
+    (batch,) = segment_batches(recorded, chosen, ReaderOptions())
     assert batch["mel"].shape[0] == batch["waveform"].shape[0] == 2
     assert batch["index"].numpy().tolist() == [at for at in chosen[0].tolist() if at != 1]
     assert "left out of its batch" in caplog.text and "1.wav" in caplog.text
@@ -245,7 +245,7 @@ def test_a_batch_of_which_nothing_is_left_keeps_its_place_and_is_skipped(recorde
     chosen = plan_middles(recorded.lengths, 16, 1)
     found = [batch["index"].tolist() for batch in recorded.batches(chosen, 1, 0)]
     assert found == [[0], [], [2]]
-    batches = piece_batches(recorded, chosen, ReaderOptions(native=False, overlap=False))
+    batches = segment_batches(recorded, chosen, ReaderOptions(native=False, overlap=False))
     assert [(n, one["index"].numpy().tolist()) for n, one in batches.numbered()] == [
         (0, [0]),
         (2, [2]),
