@@ -1,4 +1,4 @@
-"""`myxtts cache`: what the cache of a corpus holds, whether it is whole, and how to mend it."""
+"""`myxtts cache`: what the cache of a corpus holds, whether it is whole, and how to repair it."""
 
 import argparse
 
@@ -56,7 +56,7 @@ def verify(args: argparse.Namespace) -> None:
 
 
 def fix(args: argparse.Namespace) -> None:
-    """Mend the cache; what cannot be prepared stays dropped, as `prepare` would tell."""
+    """Repair the cache; what cannot be prepared stays dropped, as `prepare` reports."""
     from myxtts.data.features.corpora import read_parts
     from myxtts.data.features.repair import fix_cache
     from myxtts.data.rejections import list_rejections

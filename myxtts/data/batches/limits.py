@@ -42,7 +42,7 @@ class Examination:
     sample_rates: Counter[int]
 
     def check(self, max_rejected: float) -> None:
-        """Refuse a corpus of which nothing or too little is left."""
+        """Reject a corpus of which nothing or too little is left."""
         dropped, kept = len(self.corpus.rejections), len(self.corpus.utterances)
         if is_too_much(dropped, dropped + kept, max_rejected):
             raise CorpusError(

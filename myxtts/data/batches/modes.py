@@ -103,7 +103,7 @@ class ModeOpener:
 
     def _precompute(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         """Everything before the first step, or nothing."""
-        self._mend(location, utterances)
+        self._drop_damage(location, utterances)
         self._check_rebuilding(utterances, location)
         with self.profiler.profile_operation("prepare"):
             report = prepare(
@@ -129,13 +129,13 @@ class ModeOpener:
     def _auto(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         """What is stored is read; the rest is computed while training, and stored where it fits."""
         try:
-            self._mend(location, None)
+            self._drop_damage(location, None)
             self._prepare_tokens(utterances, location)
             if missing_tokens(utterances, StoreView(location.tokens)).any():
                 return self._in_memory(utterances, location, "auto_rebuild_token_cache is off")
             return self._stored(utterances, location)
         except (CacheError, OSError) as error:
-            logger.warning("auto goes on without the cache: %s", error)
+            logger.warning("auto continues without the cache: %s", error)
             return self._in_memory(utterances, location, "the cache cannot be used")
 
     def _stored(self, utterances: list[Utterance], location: CacheLocation) -> Split:
@@ -178,7 +178,7 @@ class ModeOpener:
             verify = self.data.cache_verification
             prepare(utterances, location, workers=self.workers, features=False, verify=verify)
 
-    def _mend(self, location: CacheLocation, utterances: list[Utterance] | None) -> None:
+    def _drop_damage(self, location: CacheLocation, utterances: list[Utterance] | None) -> None:
         """Find damage before anything is read; drop it where it may be made again."""
         if not self.data.cache_verification:
             return

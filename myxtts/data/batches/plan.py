@@ -45,10 +45,10 @@ class BatchPlan:
         return np.diff(self.bounds)
 
     def skip(self, batches: int) -> "BatchPlan":
-        """What is left after some batches: this is how a run goes on in the middle of an epoch."""
+        """What is left after some batches: this is how a run resumes in the middle of an epoch."""
         if not 0 <= batches <= len(self):
             raise UserError(
-                f"cannot go on after batch {batches} of an epoch of {len(self)}: "
+                f"cannot resume after batch {batches} of an epoch of {len(self)}: "
                 "the corpus or the batch size has changed since"
             )
         return BatchPlan(

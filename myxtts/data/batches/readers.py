@@ -160,11 +160,11 @@ def _padded_rows(
 
 
 def log_once(logged: set[str], error: AudioError) -> None:
-    """Log that a recording is left out of its batch, once and not in every epoch."""
+    """Log that a recording is dropped from its batch, once and not in every epoch."""
     # Added before it is logged: another thread may come across the same recording.
     if str(error) not in logged:
         logged.add(str(error))
-        logger.warning("left out of its batches: %s", error)
+        logger.warning("dropped from its batches: %s", error)
 
 
 def pad_rows(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:

@@ -147,7 +147,7 @@ def _loaded(split: Split, options, load: Callable[..., Loaded]) -> Loaded:
             raise
         logger.warning(
             "native loading of %s failed (%s): using the host reader; "
-            "verify_and_fix_cache(fix=True) or `myxtts cache fix` mends a damaged cache",
+            "verify_and_fix_cache(fix=True) or `myxtts cache fix` repairs a damaged cache",
             split.location.features.folder,
             error,
         )

@@ -65,7 +65,7 @@ class TrainingData:
             else build_tokenizer(corpora, config.data.text_units)
         )
         check_languages(corpora, self.tokenizer)
-        # Who is heard in validation alone has no number, for nothing is learnt of them.
+        # Who speaks in validation alone has no number, for nothing is learnt of them.
         speakers = {one.speaker for one in train}
         opener = ModeOpener(config, self.tokenizer, corpora, progress, self.profiler, speakers)
         if known:
@@ -75,8 +75,8 @@ class TrainingData:
         utterances = held_out.utterances if held_out else corpus.val
         self.val = opener.open(utterances, validation.root, "validation") if utterances else None
         if encoder:
-            self.train = described(self.train, encoder, config.data, progress)
-            self.val = self.val and described(self.val, encoder, config.data, progress)
+            self.train = with_embeddings(self.train, encoder, config.data, progress)
+            self.val = self.val and with_embeddings(self.val, encoder, config.data, progress)
 
     def refresh(self) -> None:
         """Take up what the epochs until now have stored, or found unusable."""
@@ -141,10 +141,10 @@ class TrainingData:
         return split_batches(split, plan, self.config.data)
 
 
-def described(
+def with_embeddings(
     split: Split, encoder: VoiceEncoder, data: DataConfig, progress: Progress | None = None
 ) -> Split:
-    """The split with what a frozen encoder says of every voice; who has none is left out."""
+    """The split with the speaker embedding of every utterance; who has none is dropped."""
     embeddings, rejections = _embeddings(split, encoder, data, progress)
     check_unusable(rejections, split, data)
     split = replace(split, cache=replace(split.cache, embeddings=embeddings))
@@ -160,7 +160,7 @@ def _embeddings(split: Split, encoder: VoiceEncoder, data: DataConfig, progress)
     except (CacheError, OSError) as error:
         if split.mode == "precompute":
             raise
-        logger.warning("the voices are described in memory: %s", error)
+        logger.warning("speaker embeddings are computed in memory: %s", error)
         return compute_embeddings(split.utterances, encoder, progress)
 
 

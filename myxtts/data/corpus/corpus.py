@@ -29,7 +29,7 @@ _SAMPLE = 400  # utterances that stand for all where the corpus is described and
 
 @dataclass(frozen=True)
 class Corpus:
-    """The utterances to train on and to validate with, and what was left out."""
+    """The utterances to train on and to validate with, and what was dropped."""
 
     root: Path
     dialect: str  # what was understood, one finding a line
@@ -213,7 +213,7 @@ def _check_enough(
     rejections: Sequence[Rejection],
     max_rejected: float,
 ) -> None:
-    """Refuse a corpus of which nothing or too little is left."""
+    """Reject a corpus of which nothing or too little is left."""
     total = len(utterances) + len(rejections)
     if not is_too_much(len(rejections), total, max_rejected):
         return
@@ -236,7 +236,7 @@ def _check_enough(
 
 
 def _check_words(root: Path, dialect: str, utterances: Sequence[Utterance]) -> None:
-    """Refuse texts that are numbers: token ids, durations, or the wrong column."""
+    """Reject texts that are numbers: token ids, durations, or the wrong column."""
     sample = utterances[:_SAMPLE]
     numbers = [utterance for utterance in sample if is_numbers(utterance.text)]
     if len(numbers) > 0.9 * len(sample):

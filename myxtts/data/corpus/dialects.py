@@ -109,7 +109,7 @@ def read_tree(recordings: Recordings, locator: Locator) -> Listing | None:
     stems = recordings.stems()
     if any(_text_of(stem, recordings) for stem in stems):
         rows = _tree_rows(recordings, stems, "", "")
-        return Listing("", "a text file beside each recording", locator, rows)
+        return Listing("", "a text file next to each recording", locator, rows)
     for text_folder in TEXT_FOLDERS:
         text_root = f"{root}{text_folder}/"
         audio_root = _twin_of(text_root, recordings)
@@ -163,7 +163,7 @@ def is_file_or_special(path: str) -> bool:
 
 
 def _may_train(root: str, name: str) -> bool:
-    """Tell whether a file may list what to train on: not speakers, and not what is held out."""
+    """Whether a file may list what to train on: not speakers, and not what is held out."""
     is_other = name == SPEAKERS_FILE or _HELD_OUT.search(os.path.basename(name))
     return not is_other and is_file_or_special(os.path.join(root, name))
 

@@ -18,7 +18,7 @@ _TOO_SILENT = 0.5
 
 
 def check_languages(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
-    """Refuse texts that their language cannot say; warn of those that seem to be in another."""
+    """Reject texts that their language cannot say; warn of those that seem to be in another."""
     for corpus in corpora:
         for language, texts in _by_language(corpus).items():
             _check_language(corpus, language, texts, tokenizer)
@@ -46,7 +46,7 @@ def _check_language(corpus: Corpus, language: str, texts: list[str], tokenizer: 
 def _check_sayable(
     corpus: Corpus, language: str, texts: list[str], guess: Guess | None, tokenizer: Tokenizer
 ) -> None:
-    """Refuse texts most of which have no sound, if another language explains it, or all."""
+    """Reject texts most of which have no sound, if another language explains it, or all."""
     silent = sum(not len(ids) for ids in tokenizer.encode_batch(texts, language))
     if silent < len(texts) and not (guess and silent > _TOO_SILENT * len(texts)):
         return

@@ -170,7 +170,7 @@ def language_code(written: str) -> str:
 
 
 def is_numbers(text: str) -> bool:
-    """Tell whether a text has digits and not one letter."""
+    """Whether a text has digits and not one letter."""
     text = text[:_PEEK]
     return any(map(str.isdigit, text)) and not any(map(str.isalpha, text))
 
@@ -227,7 +227,7 @@ def _find_texts(samples: dict[int, list[str]]) -> tuple[int, ...]:
         numbers = next((value for values in samples.values() for value in values if value), "")
         raise CorpusError(
             f"no column holds text: there is only {shorten(numbers)!r} and the like. "
-            "Write words beside each recording, as in id|text; numbers or token ids will not do"
+            "Write words next to each recording, as in id|text; numbers or token ids will not do"
         )
     best = max(worded.values(), key=_TextLikeness.score)
     alike = [column for column, likeness in worded.items() if likeness.resembles(best)]

@@ -102,7 +102,7 @@ def estimate_bytes(utterances: Sequence[Utterance], settings: FeatureSettings) -
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Refuse before anything is written where the disk cannot hold it."""
+    """Reject before anything is written where the disk cannot hold it."""
     free = shutil.disk_usage(nearest_folder(folder)).free
     if needed + SPARE_BYTES > free:
         raise CacheError(

@@ -1,4 +1,4 @@
-"""Finding what is damaged or useless in a cache, and mending just that."""
+"""Finding what is damaged or useless in a cache, and repairing just that."""
 
 import shutil
 from collections.abc import Sequence

@@ -29,7 +29,7 @@ class StoreInventory:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The stores, the hours they hold, and those of other settings beside them."""
+    """The stores, the hours they hold, and those of other settings next to them."""
 
     utterances: int
     features: StoreInventory
@@ -47,7 +47,7 @@ class Inventory:
             lines.append(_line(kind, part) + (f" (by {maker})" if maker else ""))
         lines.append(f"hours stored  {self.hours:.2f} ({self.dtype})")
         if self.damaged:
-            lines.append(f"damaged: {', '.join(self.damaged)} (`myxtts cache fix` mends them)")
+            lines.append(f"damaged: {', '.join(self.damaged)} (`myxtts cache fix` repairs them)")
         if self.others:
             lines.append(
                 f"of other settings: {', '.join(self.others)} (`myxtts cache gc` removes them)"

@@ -1,4 +1,4 @@
-"""Waveforms in the cache, hop by hop, beside the mels that they belong to."""
+"""Waveforms in the cache, hop by hop, next to the mels that they belong to."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 class VocoderData:
     """Segments of the training part, epoch by epoch, and the same ones of the validation part.
 
-    In the modes precompute and auto waveforms are stored beside the mels; in the mode runtime, and
+    In the modes precompute and auto waveforms are stored next to the mels; in the mode runtime, and
     in auto where the cache cannot be written, recordings are read as they are wanted.
     """
 
@@ -104,7 +104,7 @@ def open_segments(
     progress: Progress | None = None,
     predictor: Predictor | None = None,
 ) -> SegmentSource:
-    """The waveforms of a split beside its mels, or beside those that a model predicts of it.
+    """The waveforms of a split next to its mels, or next to those that a model predicts of it.
 
     Predicted mels are made once, and need the cache.
     """
@@ -126,11 +126,11 @@ def open_segments(
 
 
 def check_predictable(mode: str) -> None:
-    """Refuse predicted mels where there is no cache to keep them in."""
+    """Reject predicted mels where there is no cache to keep them in."""
     if mode == "runtime":
         raise UserError(
             "predicted mels are stored, and the mode runtime stores nothing: choose "
-            "--preprocessing-mode auto or precompute, or leave --on-predicted-mels out"
+            "--preprocessing-mode auto or precompute, or omit --on-predicted-mels"
         )
 
 

@@ -65,7 +65,7 @@ def drop(store: Store, problems: Sequence[Problem]) -> None:
     if not problems:
         return
     with store.lock():
-        # Another process may have found and mended the same meanwhile.
+        # Another process may have found and repaired the same meanwhile.
         names = sorted({problem.shard for problem in problems})
         paths = [store.folder / f"{name}.index" for name in names]
         drop_damaged(store, store.check_shards([path for path in paths if path.exists()]))

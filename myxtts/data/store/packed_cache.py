@@ -109,7 +109,7 @@ class PackedCache:
         return out
 
     def read_ahead(self, positions: np.ndarray) -> None:
-        """Tell the kernel which mels will be wanted soon."""
+        """Let the kernel know which mels will be wanted soon."""
         starts = self.starts["mel"][positions].tolist()
         for start, length in zip(starts, self.mel_lengths[positions].tolist(), strict=True):
             self.columns["mel"].read_ahead(start, length)

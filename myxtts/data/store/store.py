@@ -50,7 +50,7 @@ class Problem:
 class Store:
     """A folder of shards that share their columns and the settings that determine their bytes.
 
-    `companions` are small files that lie beside the shards, by their names.
+    `companions` are small files that lie next to the shards, by their names.
     """
 
     def __init__(

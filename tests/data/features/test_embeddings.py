@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from myxtts.audio.io import SILENT, AudioError, read_audio
-from myxtts.data.batches.training_data import TrainingData, described
+from myxtts.data.batches.training_data import TrainingData, with_embeddings
 from myxtts.data.corpus.utterance import CorpusError, with_speed_perturbation
 from myxtts.data.features import embeddings
 from myxtts.data.features.embeddings import (
@@ -320,11 +320,13 @@ def test_where_nothing_can_be_written_voices_are_described_in_memory(corpus, tmp
     listener, settings = Listener(), {"cache_dir": str(tmp_path / "file" / "cache")}
     with caplog.at_level(logging.WARNING, "myxtts"):
         data = open_data(corpus, listener, preprocessing_mode="auto", **settings)
-    assert "the voices are described in memory" in caplog.text
+    assert "speaker embeddings are computed in memory" in caplog.text
     truth = listener.truth(data.train.utterances)
     np.testing.assert_array_equal(everyone(data.train.cache.embeddings), truth)
     with pytest.raises((CacheError, OSError)):
-        described(replace(data.train, mode="precompute"), listener.encoder(), data.config.data)
+        with_embeddings(
+            replace(data.train, mode="precompute"), listener.encoder(), data.config.data
+        )
 
 
 @pytest.mark.parametrize("mode", ["auto", "runtime"])
@@ -411,7 +413,7 @@ def test_a_store_without_its_manifest_hides_nothing_else(tiny):
     (folder / "store.json").unlink()
     found = take_inventory(tiny.location, tiny.utterances)
     assert found.damaged == (folder.name,) and found.derived == ()
-    assert f"damaged: {folder.name} (`myxtts cache fix` mends them)" in str(found)
+    assert f"damaged: {folder.name} (`myxtts cache fix` repairs them)" in str(found)
 
 
 def test_a_manifest_without_its_last_byte_is_written_again_and_the_voices_are_kept(tiny):

@@ -234,7 +234,7 @@ def test_a_recording_that_is_gone_leaves_its_batch_one_smaller(recorded, caplog)
     (batch,) = segment_batches(recorded, chosen, ReaderOptions())
     assert batch["mel"].shape[0] == batch["waveform"].shape[0] == 2
     assert batch["index"].numpy().tolist() == [at for at in chosen[0].tolist() if at != 1]
-    assert "left out of its batch" in caplog.text and "1.wav" in caplog.text
+    assert "dropped from its batch" in caplog.text and "1.wav" in caplog.text
     with pytest.raises(UserError, match="the recording of 1 cannot be read any more"):
         recorded.utterance(1)
     assert len(recorded.utterance(2)["wave"]) == 22
