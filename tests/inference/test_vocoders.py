@@ -1,4 +1,4 @@
-"""Mels to samples: which vocoder speaks, and that pieces sound like the whole."""
+"""Mels to samples: which vocoder speaks, and that chunks sound like the whole."""
 
 import shutil
 from pathlib import Path
@@ -31,22 +31,22 @@ def mel() -> np.ndarray:
 
 
 def cut(mel: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
-    """Pieces of these sizes in turn, up to the end."""
-    pieces, at, number = [], 0, 0
+    """Chunks of these sizes in turn, up to the end."""
+    chunks, at, number = [], 0, 0
     while at < len(mel):
         size = sizes[number % len(sizes)]
-        pieces.append(mel[at : at + size])
+        chunks.append(mel[at : at + size])
         at, number = at + size, number + 1
-    return pieces
+    return chunks
 
 
-# Whole and in pieces.
+# Whole and in chunks.
 
 
 @pytest.mark.parametrize(
     "sizes", [[7], [40], [1, 33, 5, 64, 2], [FRAMES]], ids=["7", "40", "any", "whole"]
 )
-def test_pieces_sound_like_the_whole(vocoder, mel, sizes):
+def test_chunks_sound_like_the_whole(vocoder, mel, sizes):
     whole = vocoder(mel, SMALL, 0)
     assert np.ptp(vocoder.model(mel[None])["pitch"]) > 10  # the clock has something to keep
     found = list(vocoder.stream(cut(mel, sizes)))
@@ -61,14 +61,14 @@ def test_pieces_sound_like_the_whole(vocoder, mel, sizes):
 def test_what_can_be_said_is_said_at_once(vocoder, mel):
     given, context = 0, vocoder.model.context_frames
 
-    def pieces():
+    def chunks():
         nonlocal given
-        for piece in cut(mel, [16]):
-            given += len(piece)
-            yield piece
+        for chunk in cut(mel, [16]):
+            given += len(chunk)
+            yield chunk
 
     said = 0
-    for samples in vocoder.stream(pieces()):
+    for samples in vocoder.stream(chunks()):
         said += len(samples) // SMALL.hop_length
         assert said == FRAMES or said == given - context
     assert said == FRAMES

@@ -97,7 +97,7 @@ def test_a_speaker_of_a_known_name_is_that_speaker_and_described_anew(
     assert np.abs(after.voices[1] - before.voices[1]).max() > 1e-3
 
 
-def test_a_voice_of_one_speaker_grows_to_two(make_trainer, me, tmp_path):
+def test_a_voice_of_one_speaker_is_extended_to_two(make_trainer, me, tmp_path):
     alone = make_corpus(tmp_path / "alone", 4, seconds=(0.3, 0.5))
     XTTSTrainer(run_config(alone, tmp_path / "single", **PLAN)).train()
     trainer = make_trainer(voice=tmp_path / "single")

@@ -1,4 +1,4 @@
-"""A model that begins from a voice: what it takes over, what grows, and what is refused."""
+"""A warm start: what it takes over, what is extended, and what is an error."""
 
 from pathlib import Path
 from types import SimpleNamespace

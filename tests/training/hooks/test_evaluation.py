@@ -324,7 +324,7 @@ def test_a_run_is_judged_each_epoch_and_keeps_the_best_voice(make_trainer, caplo
     assert best.metric == metric
     if metric == "cer":
         assert best.step == steps
-        # What was kept is what was heard: the averaged weights of that step.
+        # What was kept is what was heard: the EMA weights of that step.
         kept = load_voice(trainer.folder / "voice-best").model.trainable_variables[0]
         np.testing.assert_array_equal(kept.numpy(), asked[0][0])
         assert not np.array_equal(asked[0][0], asked[1][0])

@@ -1,4 +1,4 @@
-"""Validation: real inputs, averaged weights, and nothing is changed by it."""
+"""Validation: real inputs, EMA weights, and nothing is changed by it."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ class Remember(Hook):
 
 @pytest.fixture(scope="module")
 def parts():
-    """A model whose averaged weights are not its own, and what scores it."""
+    """A model whose EMA weights are not its own, and what scores it."""
     model = tiny_model(text_encoder_conv_layers=0, text_encoder_layers=0, decoder_layers=1)
     config = tiny_config(ema_decay=0.5)
     optimizer = build_optimizer(config.training, 10)
@@ -46,7 +46,7 @@ def parts():
     return model, optimizer, evaluate, batches
 
 
-def test_the_averaged_weights_are_scored_and_the_own_ones_come_back(parts):
+def test_the_ema_weights_are_scored_and_the_own_ones_come_back(parts):
     model, optimizer, evaluate, batches = parts
     own = [variable.numpy() for variable in model.trainable_variables]
     listener = Remember()
