@@ -17,10 +17,10 @@ CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exi
 help:
 	@echo "make demo       install, make the built-in corpus, train on it, speak unseen sentences, and report"
 	@echo "make demo-full  that, HiFi-GAN too, and clones of voices never heard, of a model of 144 (about an hour)"
-	@echo "make test       ruff and pytest; make test PYTEST_ARGS=tests/config runs a part"
+	@echo "make test       ruff, mypy and pytest; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make test-fast  the tests that need no TensorFlow, in about a minute"
 	@echo "make coverage   every test, and which lines of the package none of them runs"
-	@echo "make lint       ruff alone"
+	@echo "make lint       ruff and mypy alone"
 	@echo "make docs       the pages in docs/, into build/docs; a dead link fails"
 	@echo "make reference  write docs/reference/ from the tables of flags and settings"
 	@echo "make wheel      the package, into dist/"
@@ -55,6 +55,7 @@ coverage: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 reference: $(INSTALLED)
 	$(BIN)/python tools/reference.py

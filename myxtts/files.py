@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from typing import BinaryIO
+from io import FileIO
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -17,11 +17,11 @@ _KINDS = (
 class NotRegularError(OSError):
     """Something that has a file's name but is not a regular file."""
 
-    def __init__(self, path: str | os.PathLike, kind: str):
+    def __init__(self, path: str | os.PathLike[str], kind: str):
         super().__init__(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))
 
 
-def open_regular(path: str | os.PathLike) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> FileIO:
     """Open a regular file for reading, through symbolic links; anything else is an OSError."""
     # Looked at before it is opened, since opening a device may already do something; and again
     # afterwards, since it may be another file by then.
@@ -35,13 +35,13 @@ def open_regular(path: str | os.PathLike) -> BinaryIO:
     return open(descriptor, "rb", buffering=0)
 
 
-def read_regular(path: str | os.PathLike) -> bytes:
+def read_regular(path: str | os.PathLike[str]) -> bytes:
     """All bytes of a regular file."""
     with open_regular(path) as file:
         return file.read()
 
 
-def check_regular(path: str | os.PathLike, status: os.stat_result) -> None:
+def check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
     """Raise where a path with this status is not a regular file."""
     if not stat.S_ISREG(status.st_mode):
         kinds = (kind for is_kind, kind in _KINDS if is_kind(status.st_mode))

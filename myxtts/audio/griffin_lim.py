@@ -6,6 +6,7 @@ along the last change by `momentum`. Frames, window and reflected ends are those
 """
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy.fft
@@ -61,7 +62,7 @@ def linear_magnitude(mel: np.ndarray, spec: AudioSpec) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _sparse_filters(spec: AudioSpec):
+def _sparse_filters(spec: AudioSpec) -> Any:
     """Return the mel filters [n_mels, used bins], and the shares of the bands in a bin, turned.
 
     A bin belongs to two bands at most, so sparse products do a fortieth of the work, without the

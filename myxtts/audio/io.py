@@ -44,7 +44,7 @@ _DISCARDED = bytearray(1 << 20)
 class AudioError(UserError):
     """One recording that cannot be used: `path`, a short `reason` to count by, and what to do."""
 
-    def __init__(self, path: str | os.PathLike, reason: str, detail: str):
+    def __init__(self, path: str | os.PathLike[str], reason: str, detail: str):
         # All arguments reach Exception, so that the error survives the way back from a worker.
         super().__init__(path, reason, detail)
         self.path = Path(path)
@@ -55,13 +55,13 @@ class AudioError(UserError):
         return f"{self.path}: {self.reason}: {self.detail}"
 
 
-def read_info(path: str | os.PathLike) -> AudioInfo:
+def read_info(path: str | os.PathLike[str]) -> AudioInfo:
     """Read a recording's header, without decoding it."""
     with _open(path) as sound:
         return _info(sound)
 
 
-def examine_audio(path: str | os.PathLike) -> AudioInfo:
+def examine_audio(path: str | os.PathLike[str]) -> AudioInfo:
     """Read a recording's header, and its samples where these could be something else than audio."""
     with _open(path) as sound:
         if sound.subtype in ("FLOAT", "DOUBLE"):
@@ -70,7 +70,7 @@ def examine_audio(path: str | os.PathLike) -> AudioInfo:
         return _info(sound)
 
 
-def read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
+def read_audio(path: str | os.PathLike[str], sample_rate: int) -> np.ndarray:
     """Decode a recording, average its channels and resample it: float32 [samples]."""
     with stage(READ):
         _read_through(path)
@@ -78,7 +78,7 @@ def read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
         return _read_audio(path, sample_rate)
 
 
-def _read_audio(path: str | os.PathLike, sample_rate: int) -> np.ndarray:
+def _read_audio(path: str | os.PathLike[str], sample_rate: int) -> np.ndarray:
     with _open(path) as sound:
         samples, source_rate = _decode(sound, path), sound.samplerate
     resampled = resample(samples, source_rate, sample_rate)
@@ -106,7 +106,7 @@ def resampled_length(frames: int, from_rate: int, to_rate: int) -> int:
 
 
 def check_audible(
-    samples: np.ndarray, path: str | os.PathLike, min_samples: int = MIN_SAMPLES
+    samples: np.ndarray, path: str | os.PathLike[str], min_samples: int = MIN_SAMPLES
 ) -> None:
     """Raise where there is nothing to learn from: shorter than a window, or below -60 dBFS."""
     if len(samples) < min_samples:
@@ -117,7 +117,7 @@ def check_audible(
         raise AudioError(path, SILENT, "no sample is louder than -60 dBFS; record it again")
 
 
-def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+def write_wav(path: str | os.PathLike[str], samples: np.ndarray, sample_rate: int) -> None:
     """Write mono 16-bit PCM, whole or not at all."""
     path = Path(path)
     pcm = _to_pcm16(np.asarray(samples), path)
@@ -127,7 +127,7 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
     write_output(path, wav.getvalue())
 
 
-class _Forward(soundfile.SoundFile):
+class _Forward(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
     """A recording that is only read forward.
 
     soundfile seeks after every read, which makes a decoder of MP3 start over from there: read in
@@ -138,7 +138,7 @@ class _Forward(soundfile.SoundFile):
         return False
 
 
-def _open(path: str | os.PathLike) -> soundfile.SoundFile:
+def _open(path: str | os.PathLike[str]) -> soundfile.SoundFile:
     """Open a recording that exists, is whole as far as its format tells, and has samples."""
     size = _check_file(path)
     try:
@@ -157,7 +157,7 @@ def _open(path: str | os.PathLike) -> soundfile.SoundFile:
     return sound
 
 
-def _check_file(path: str | os.PathLike) -> int:
+def _check_file(path: str | os.PathLike[str]) -> int:
     """The size of a recording, if it is a regular file and was not cut off."""
     try:
         with open_regular(path) as file:
@@ -177,7 +177,7 @@ def _check_file(path: str | os.PathLike) -> int:
     return size
 
 
-def _check_header(info: AudioInfo, coding: str, size: int, path: str | os.PathLike) -> None:
+def _check_header(info: AudioInfo, coding: str, size: int, path: str | os.PathLike[str]) -> None:
     """Raise where a header claims what cannot be, or what is too long."""
     if info.frames <= 0:
         raise AudioError(path, EMPTY, "the file holds a header and no samples; copy it again")
@@ -191,7 +191,7 @@ def _info(sound: soundfile.SoundFile) -> AudioInfo:
     return AudioInfo(sound.samplerate, sound.channels, sound.frames)
 
 
-def _read_through(path: str | os.PathLike) -> None:
+def _read_through(path: str | os.PathLike[str]) -> None:
     """Have the disk deliver a file, so that decoding it takes none of the disk's time.
 
     It costs a copy of the bytes, 30 microseconds for a sentence; what is wrong with the file is
@@ -239,7 +239,7 @@ def _missing_end_of_ogg(file: BinaryIO, size: int) -> str:
     return "" if page[5] & 4 else "its last page does not end the stream"
 
 
-def _decode(sound: soundfile.SoundFile, path: str | os.PathLike) -> np.ndarray:
+def _decode(sound: soundfile.SoundFile, path: str | os.PathLike[str]) -> np.ndarray:
     """All samples, channels averaged: float32 [frames]."""
     samples = np.empty(sound.frames, np.float32)
     done = 0
@@ -251,7 +251,7 @@ def _decode(sound: soundfile.SoundFile, path: str | os.PathLike) -> np.ndarray:
     return samples
 
 
-def _blocks(sound: soundfile.SoundFile, path: str | os.PathLike) -> Iterator[np.ndarray]:
+def _blocks(sound: soundfile.SoundFile, path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
     """All samples in blocks [frames, channels] of one buffer; raises where they are not audio."""
     rows = min(sound.frames, _BLOCK_VALUES // sound.channels)
     done, buffer = 0, np.empty((rows, sound.channels), np.float32)
@@ -272,7 +272,7 @@ def _blocks(sound: soundfile.SoundFile, path: str | os.PathLike) -> Iterator[np.
         raise AudioError(path, TRUNCATED, detail)
 
 
-def _check_loudness(block: np.ndarray, path: str | os.PathLike) -> None:
+def _check_loudness(block: np.ndarray, path: str | os.PathLike[str]) -> None:
     """Raise where samples are no numbers, or none of audio."""
     # Only float formats can hold such, but checking costs 1 % of decoding: check them all.
     peak = max(block.max(), -block.min()) if block.size else 0.0

@@ -7,11 +7,16 @@ logarithm, clamped at `floor`. The energy of a frame is the L2 norm of its magni
 """
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
 
 from myxtts.config.audio_spec import AudioSpec
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 
 _POWER_FLOOR = 1e-9
 # 64 frames and their spectra are about half a megabyte, which stays in a core's L2 cache.
@@ -35,13 +40,17 @@ def mel_and_energy(samples: np.ndarray, spec: AudioSpec) -> tuple[np.ndarray, np
     return _analyse(samples, spec, energy), energy
 
 
-def log_mel_tf(samples, spec: AudioSpec, lengths=None):
+def log_mel_tf(
+    samples: "tf.Tensor", spec: AudioSpec, lengths: "tf.Tensor | None" = None
+) -> "tuple[tf.Tensor, tf.Tensor]":
     """Return log-mels [batch, frames, n_mels] of padded signals, and the frame counts [batch]."""
     frames, counts = _windowed_frames_tf(samples, spec, lengths)
     return _log_mel_of_frames_tf(frames, counts, spec), counts
 
 
-def mel_and_energy_tf(samples, spec: AudioSpec, lengths=None):
+def mel_and_energy_tf(
+    samples: "tf.Tensor", spec: AudioSpec, lengths: "tf.Tensor | None" = None
+) -> "tuple[tf.Tensor, tf.Tensor, tf.Tensor]":
     """Return log-mels [batch, frames, n_mels], energies [batch, frames], frame counts [batch].
 
     `lengths` [batch] are the true lengths of `samples` [batch, samples]. Each row equals what its
@@ -71,7 +80,7 @@ def edge_padding(spec: AudioSpec) -> int:
     return (spec.n_fft - spec.hop_length) // 2
 
 
-def reflect_tf(samples, lengths, padding: int):
+def reflect_tf(samples: "tf.Tensor", lengths: "tf.Tensor", padding: int) -> "tf.Tensor":
     """Reflect each row of [batch, samples] at its own end: [batch, samples + 2 * padding].
 
     Equals `np.pad(row[:length], padding, "reflect")`; what follows in a shorter row is arbitrary.
@@ -88,7 +97,9 @@ def reflect_tf(samples, lengths, padding: int):
     return tf.tensor_scatter_nd_update(padded, tf.stack([rows, columns], axis=-1), tail)
 
 
-def _folded_gather_tf(samples, lengths, positions):
+def _folded_gather_tf(
+    samples: "tf.Tensor", lengths: "tf.Tensor", positions: "tf.Tensor"
+) -> "tf.Tensor":
     """Gather [batch, n] samples at positions that are folded back into each row's length."""
     import tensorflow as tf
 
@@ -97,7 +108,7 @@ def _folded_gather_tf(samples, lengths, positions):
     return tf.gather(samples, tf.minimum(folded, 2 * last - folded), batch_dims=1)
 
 
-def mask_frames_tf(values, counts):
+def mask_frames_tf(values: "tf.Tensor", counts: "tf.Tensor") -> "tf.Tensor":
     """Set [batch, frames] or [batch, frames, mels] to zero from each row's count on."""
     import tensorflow as tf
 
@@ -106,7 +117,7 @@ def mask_frames_tf(values, counts):
     return tf.where(mask, values, tf.zeros((), values.dtype))
 
 
-def num_frames_tf(lengths, spec: AudioSpec):
+def num_frames_tf(lengths: "tf.Tensor", spec: AudioSpec) -> "tf.Tensor":
     """Count frames as `num_frames` does, for a tensor of lengths."""
     import tensorflow as tf
 
@@ -150,7 +161,9 @@ def _magnitude(spectrum: np.ndarray, out: np.ndarray) -> None:
     np.sqrt(out, out=out)
 
 
-def _windowed_frames_tf(samples, spec: AudioSpec, lengths):
+def _windowed_frames_tf(
+    samples: "tf.Tensor", spec: AudioSpec, lengths: "tf.Tensor"
+) -> "tuple[tf.Tensor, tf.Tensor]":
     import tensorflow as tf
 
     samples = tf.cast(samples, tf.float32)
@@ -162,7 +175,7 @@ def _windowed_frames_tf(samples, spec: AudioSpec, lengths):
     return frames * hann_window(spec), num_frames_tf(lengths, spec)
 
 
-def _log_mel_of_frames_tf(frames, counts, spec: AudioSpec):
+def _log_mel_of_frames_tf(frames: "tf.Tensor", counts: "tf.Tensor", spec: AudioSpec) -> "tf.Tensor":
     import tensorflow as tf
 
     filters = _transposed_filters(spec)

@@ -7,13 +7,17 @@ first dip that is nearly as deep as the deepest one, refined by a parabola.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.fft
 
 from myxtts.audio.mel import mask_frames_tf, num_frames, num_frames_tf, reflect_tf
 from myxtts.config.audio_spec import AudioSpec
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 
 VOICED_BELOW = 0.25
 # A dip may be this much shallower than the deepest and still win, so that of a period and its
@@ -43,7 +47,13 @@ def pitch(
     return f0
 
 
-def pitch_tf(samples, lengths, spec: AudioSpec, fmin: float = 65.0, fmax: float = 600.0):
+def pitch_tf(
+    samples: "tf.Tensor",
+    lengths: "tf.Tensor",
+    spec: AudioSpec,
+    fmin: float = 65.0,
+    fmax: float = 600.0,
+) -> "tf.Tensor":
     """Return F0 [batch, frames] of padded signals [batch, samples], 0 where unvoiced.
 
     `lengths` [batch] are the true lengths, or None. Padding never changes a frame, and frames past
@@ -119,7 +129,7 @@ def _decimate(padded: np.ndarray, plan: _Plan) -> np.ndarray:
     return windows[:: plan.factor] @ plan.lowpass
 
 
-def _decimate_tf(padded, plan: _Plan):
+def _decimate_tf(padded: "tf.Tensor", plan: _Plan) -> "tf.Tensor":
     import tensorflow as tf
 
     if plan.factor == 1:
@@ -160,7 +170,7 @@ def _normalised_difference(frames: np.ndarray, plan: _Plan) -> tuple[np.ndarray,
     return normalised[:, plan.shortest - 2 :], is_loud
 
 
-def _frame_pitch_tf(frames, plan: _Plan):
+def _frame_pitch_tf(frames: "tf.Tensor", plan: _Plan) -> "tf.Tensor":
     """Return F0 [batch, frames] of decimated frames [batch, frames, plan.frame]."""
     import tensorflow as tf
 
@@ -176,7 +186,7 @@ def _frame_pitch_tf(frames, plan: _Plan):
     return tf.where(tf.reduce_any(is_dip, axis=-1) & is_loud, f0, 0.0)
 
 
-def _normalised_difference_tf(frames, plan: _Plan):
+def _normalised_difference_tf(frames: "tf.Tensor", plan: _Plan) -> "tuple[tf.Tensor, tf.Tensor]":
     """Return what `_normalised_difference` does, [batch, frames, lags] and [batch, frames]."""
     import tensorflow as tf
 

@@ -6,6 +6,7 @@ float64, which costs milliseconds, and returned as float32.
 """
 
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 import scipy.fft
@@ -143,7 +144,7 @@ def coqui_filters() -> np.ndarray:
 
 
 def _power_spectra(
-    samples: np.ndarray, window: np.ndarray, fft_size: int, padding: str
+    samples: np.ndarray, window: np.ndarray, fft_size: int, padding: Literal["constant", "reflect"]
 ) -> np.ndarray:
     """Return the powers [frames, bins] of frames that are centred every 10 ms."""
     padded = np.pad(np.asarray(samples, np.float64), fft_size // 2, mode=padding)

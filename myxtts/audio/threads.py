@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -43,7 +44,7 @@ def _leave() -> None:
             _setter().submit(_limit.restore_original_limits).result()
 
 
-def _limited():
+def _limited() -> Any:
     return _controller().limit(limits=1, user_api="blas")
 
 

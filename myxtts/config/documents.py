@@ -18,7 +18,7 @@ class DocumentError(ValueError):
     """Why a document cannot be read, without its name."""
 
 
-def read_document(path: str | os.PathLike, most_bytes: int) -> bytes:
+def read_document(path: str | os.PathLike[str], most_bytes: int) -> bytes:
     """The bytes of a file that is not larger than a document can be; OSError where it has none."""
     with open(Path(path), "rb") as file:
         content = file.read(most_bytes + 1)
@@ -64,7 +64,7 @@ def shown(value: Any) -> str:
 
 
 class _Short(reprlib.Repr):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.maxstring = self.maxother = self.maxlong = _LONGEST_SHOWN
         self.maxlevel = 3

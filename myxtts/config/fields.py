@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, field, fields
 from types import NoneType
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from myxtts.config.documents import shown
 from myxtts.errors import UserError
@@ -64,6 +64,7 @@ def option(
 class Section:
     """A group of settings, each checked whenever it is set, and their relations when built."""
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     section: ClassVar[str] = ""
     aliases: ClassVar[dict[str, str]] = {}
 
@@ -86,12 +87,15 @@ class Section:
         """Raise ConfigError where two values do not fit each other."""
 
 
-def section(name: str, **aliases: str) -> Callable[[type], type]:
+S = TypeVar("S", bound=Section)
+
+
+def section(name: str, **aliases: str) -> Callable[[type[S]], type[S]]:
     """Name a dataclass of settings, and let it take and show some fields under a second name."""
 
-    def decorate(cls: type) -> type:
+    def decorate(cls: type[S]) -> type[S]:
         cls.section, cls.aliases = name, aliases
-        cls.__init__ = _taking_aliases(cls.__init__)
+        cls.__init__ = _taking_aliases(cls.__init__)  # type: ignore[method-assign]  # adds names
         for alias, known in aliases.items():
             setattr(cls, alias, property(operator.attrgetter(known)))
         return cls
@@ -99,9 +103,9 @@ def section(name: str, **aliases: str) -> Callable[[type], type]:
     return decorate
 
 
-def _taking_aliases(init: Callable) -> Callable:
+def _taking_aliases(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
-    def __init__(self, *args, **given):
+    def __init__(self: Section, *args: Any, **given: Any) -> None:
         values: dict[str, Any] = {}
         for name, value in given.items():
             known = self.aliases.get(name, name)

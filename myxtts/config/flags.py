@@ -1,7 +1,7 @@
 """The one table from command-line flag to setting, for every command and root script."""
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, dataclass
 from typing import Any, NamedTuple
 
@@ -188,7 +188,7 @@ def add_flags(
     """
     for flag in _select(wanted):
         known = (choices or {}).get(flag.field) or flag.choices
-        takes = {"type": _reader(flag), "choices": known}
+        takes: dict[str, Any] = {"type": _reader(flag), "choices": known}
         if flag.kind != "value":
             takes = {"nargs": 0, "const": flag.kind == "true"}
         parser.add_argument(
@@ -217,14 +217,20 @@ def flag_values(args: argparse.Namespace) -> dict[str, FlagValue]:
 class _Keep(argparse.Action):
     """Keeps a flag's value together with the name that was typed."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
         value = self.const if self.nargs == 0 else values
         before = getattr(namespace, self.dest, None)
         if before and before.name != option_string and before.value != value:
             raise argparse.ArgumentError(
                 None, f"{before.name} and {option_string} contradict each other: keep one of them"
             )
-        setattr(namespace, self.dest, FlagValue(value, option_string))
+        setattr(namespace, self.dest, FlagValue(value, option_string or self.option_strings[0]))
 
 
 def _select(wanted: Iterable[str] | None) -> tuple[Flag, ...]:
@@ -238,7 +244,7 @@ def _select(wanted: Iterable[str] | None) -> tuple[Flag, ...]:
     return chosen
 
 
-def _reader(flag: Flag):
+def _reader(flag: Flag) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         try:
             return coerce(flag.field, flag.spec, text, text=True)

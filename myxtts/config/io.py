@@ -56,13 +56,13 @@ class Resolved:
     origins: dict[str, str]
 
 
-def load_config(path: str | os.PathLike) -> XTTSConfig:
+def load_config(path: str | os.PathLike[str]) -> XTTSConfig:
     """Read a YAML file; what it leaves out comes from its model size's preset and the defaults."""
     return resolve(file=path, environ={}).config
 
 
 def resolve(
-    file: str | os.PathLike | None = None,
+    file: str | os.PathLike[str] | None = None,
     flags: Mapping[str, tuple[Any, str]] | None = None,
     environ: Mapping[str, str] = os.environ,
     preset: str | None = None,
@@ -136,7 +136,7 @@ def to_dict(config: XTTSConfig) -> dict[str, dict[str, Any]]:
 
 def save_config(
     config: XTTSConfig,
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     only_differences: bool = False,
     sealed: bool = False,
@@ -152,7 +152,7 @@ def save_config(
     _write(sealed_text(text) if sealed else text, path)
 
 
-def save_choices(resolved: Resolved, path: str | os.PathLike) -> None:
+def save_choices(resolved: Resolved, path: str | os.PathLike[str]) -> None:
     """Write a YAML file of what was chosen, with every other setting as a comment.
 
     What nobody chose stays open, so that another model size or a later default can set it.
@@ -167,7 +167,7 @@ def save_choices(resolved: Resolved, path: str | os.PathLike) -> None:
     _write(note + _in_sections(lines), path)
 
 
-def _write(text: str, path: str | os.PathLike) -> None:
+def _write(text: str, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     with atomic.explained(path, ConfigError, before="the settings are not saved: "):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +207,8 @@ def _build(settled: Mapping[str, Setting]) -> XTTSConfig:
         section, name = path.split(".")
         values[section][name] = value
     try:
-        return XTTSConfig(**{name: cls(**values[name]) for name, cls in SECTIONS.items()})
+        sections: dict[str, Any] = {n: cls(**values[n]) for n, cls in SECTIONS.items()}
+        return XTTSConfig(**sections)
     except ConfigError as error:
         named = [p for p in re.findall(r"[a-z]+\.\w+", str(error)) if p in settled]
         origins = "; ".join(f"{path} comes from: {settled[path].origin}" for path in named)
@@ -242,7 +243,7 @@ def _report_overruled(
     chosen: Mapping[str, Setting], in_file: Mapping[str, Setting], over: Mapping[str, Setting]
 ) -> None:
     """Name the values of a file that stay although another model size was asked for."""
-    before = in_file[_SIZE].value if _SIZE in in_file else SETTINGS[_SIZE].default
+    before: Any = in_file[_SIZE].value if _SIZE in in_file else SETTINGS[_SIZE].default
     if _SIZE not in over or over[_SIZE].value == before:
         return
     size, origin = over[_SIZE]

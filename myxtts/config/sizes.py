@@ -17,7 +17,7 @@ def check_size(config: "ModelConfig") -> None:
     if total > MOST_WEIGHTS:
         raise ConfigError(
             f"the model would have about {total:,} weights, and {MOST_WEIGHTS:,} are the most: "
-            f"lower {max(terms, key=terms.get)}"
+            f"lower {max(terms, key=terms.__getitem__)}"
         )
 
 

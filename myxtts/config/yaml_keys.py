@@ -59,8 +59,8 @@ class PlainLoader(yaml.SafeLoader):
     Aliases let a few bytes stand for billions of values, and tags ask for types by name.
     """
 
-    def compose_node(self, parent, index):
-        event = self.peek_event()
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # of the stubs
         if isinstance(event, yaml.AliasEvent):
             raise _refused(event, f"the alias *{event.anchor}: write the values out instead")
         if getattr(event, "tag", None) not in (None, "!"):
@@ -71,7 +71,8 @@ class PlainLoader(yaml.SafeLoader):
 
 
 def _refused(event: yaml.Event, what: str) -> yaml.YAMLError:
-    return yaml.composer.ComposerError(None, None, f"settings cannot hold {what}", event.start_mark)
+    mark: Any = event.start_mark
+    return yaml.composer.ComposerError(None, None, f"settings cannot hold {what}", mark)
 
 
 class _Reader:

@@ -2,10 +2,12 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from myxtts.monitoring.timeline import COPY, HOOKS, WAIT, StepTimes
 
@@ -92,8 +94,8 @@ class Recorder:
         named = idle.get(WAIT, 0.0), idle.get(COPY, 0.0), idle.get(HOOKS, 0.0)
         other = max(0.0, times.stall_ms - sum(named))
         call_cpu = times.host_ms
-        values = (times.device_ms, *named, other, times.compile_ms, call_cpu)
-        values += (times.wait_ms, times.compute_ms)
+        rest = times.compile_ms, call_cpu, times.wait_ms, times.compute_ms
+        values = times.device_ms, *named, other, *rest
         self.steps.append(step)
         for series, value in zip(self.series.values(), values, strict=True):
             series.append(value)
@@ -109,11 +111,12 @@ class Recorder:
         count = max(1, len(self))
         means = {name: float(np.sum(values)) / count for name, values in self.series.items()}
         slowed, best = slowing(self.series["device"], self._shape_numbers)
-        parts = ("device", "wait", "copy", "hooks", "host", "compile")
+        names = ("device", "wait", "copy", "hooks", "host", "compile")
+        parts: dict[str, Any] = {f"{name}_ms": means[name] for name in names}
         return Evidence(
             steps=len(self),
-            wall_ms=sum(means[name] for name in parts),
-            **{f"{name}_ms": means[name] for name in parts},
+            wall_ms=sum(parts.values()),
+            **parts,
             call_cpu_ms=means["call CPU"],
             load_ms=means["data"],
             compilations=self.compilations,
@@ -131,7 +134,7 @@ class Recorder:
 _SERIES = ("device", "wait", "copy", "hooks", "host", "compile", "call CPU", "data", "compute")
 
 
-def slowing(device_ms: Sequence[float], shapes: Sequence[int]) -> tuple[float, float]:
+def slowing(device_ms: ArrayLike, shapes: ArrayLike) -> tuple[float, float]:
     """How much longer the latest steps take than the fastest stretch of the run, and the mean of
     all steps if they had been as fast as there.
 

@@ -71,17 +71,18 @@ class GpuReader:
     """
 
     def __init__(self, nvml: ModuleType | None, reason: str = ""):
-        self._nvml = nvml
+        self._nvml: Any = nvml
         self.reason = reason
 
     @classmethod
-    def open(cls, nvml: ModuleType | None = None) -> "GpuReader":
+    def open(cls, nvml: Any = None) -> "GpuReader":
         """Connect to the driver through `pynvml`, or a module that stands in for it."""
         if nvml is None:
             try:
-                import pynvml as nvml
+                import pynvml
             except ImportError:
                 return cls(None, NOT_INSTALLED)
+            nvml = pynvml
         try:
             nvml.nvmlInit()
         except nvml.NVMLError as error:

@@ -11,10 +11,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from myxtts.errors import UserError
 from myxtts.monitoring.gpus import GpuProcess, GpuReader, GpuSample
 from myxtts.monitoring.system import MeanMax, SystemSample, SystemSampler
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.text import Text
 
 UNUSED = "no process computes on a GPU: whatever trains here does so on the CPU"
 
@@ -31,7 +36,9 @@ def watch(sampler: SystemSampler, gpus: GpuReader, duration: float | None, show:
     while True:  # one sample at least, however busy the machine is
         due = max(due + sampler.interval, now)
         time.sleep(max(0.0, min(due, end) - now))
-        show(sampler.sample(), gpus.processes())
+        sample = sampler.sample()
+        assert sample is not None  # but for the first
+        show(sample, gpus.processes())
         if (now := time.monotonic()) >= end:
             return
 
@@ -85,7 +92,7 @@ def columns(sample: SystemSample) -> dict[str, object]:
     return row
 
 
-def screen(sample: SystemSample, gpu_lines: Sequence[str]):
+def screen(sample: SystemSample, gpu_lines: Sequence[str]) -> "Group":
     """Return a sample as a picture of bars; `gpu_lines` stand below those of the GPUs."""
     from rich.columns import Columns
     from rich.console import Group
@@ -128,8 +135,9 @@ _SUMMED_GPU = (
 class Table:
     """Writes samples as rows, each of them whole and at once; without a path, nothing."""
 
-    def __init__(self, path: Path | None, file: io.RawIOBase | None = None, names=()):
-        self.path, self._file, self._names = path, file, ["time", *names]
+    def __init__(self, path: Path | None, file: BinaryIO | None = None, names: Sequence[str] = ()):
+        self.path, self._names = path, ["time", *names]
+        self._file: Any = file
         if file is not None:
             self._write(self._names)
 
@@ -206,7 +214,8 @@ class Lines:
     """Prints each sample, and who computes on a GPU whenever that changes."""
 
     def __init__(self, without_gpu: bool):
-        self.without_gpu, self.said = without_gpu, None
+        self.without_gpu = without_gpu
+        self.said: set[tuple[int, int]] | None = None
 
     def __call__(self, sample: SystemSample, processes: Sequence[GpuProcess]) -> None:
         print(line(sample), flush=True)
@@ -216,7 +225,7 @@ class Lines:
             print("\n".join(process_lines(processes)), flush=True)
 
 
-def _bar(name: str, percent: float | None, detail: str = "", width: int = 20):
+def _bar(name: str, percent: float | None, detail: str = "", width: int = 20) -> "Text":
     from rich.text import Text
 
     full = percent or 0.0

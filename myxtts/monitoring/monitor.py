@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from time import perf_counter
@@ -29,7 +29,7 @@ class PerformanceMonitor:
     it of the cache's hits, misses and errors. Calls may come from any thread.
     """
 
-    def __init__(self, interval: float = 1.0, clock=perf_counter):
+    def __init__(self, interval: float = 1.0, clock: Callable[[], float] = perf_counter):
         self.sampler = SystemSampler(interval)
         self._timers, self._clock = StageTimers(clock), clock
         self._calls: Counter[str] = Counter()

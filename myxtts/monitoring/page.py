@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from myxtts import atomic
 from myxtts.monitoring.verdict import distribution
@@ -83,7 +84,7 @@ class PageFacts:
             raise ValueError("the steps of a page must ascend")
 
 
-def write_page(path: str | os.PathLike, facts: PageFacts) -> Path:
+def write_page(path: str | os.PathLike[str], facts: PageFacts) -> Path:
     """Write the page, so that a reader sees the old one or the new one, whole."""
     path = Path(path)
     atomic.write_output(path, _page(facts).encode())
@@ -170,8 +171,8 @@ def _time_chart(facts: PageFacts) -> dict[str, Any]:
 
 
 def _bars(
-    steps: Sequence[int],
-    values: Mapping[str, Sequence[float]],
+    steps: ArrayLike,
+    values: Mapping[str, ArrayLike],
     labels: Mapping[str, str],
     unit: str,
     high: float | None = None,
@@ -388,7 +389,7 @@ def _mean_and_most(values: np.ndarray) -> str:
     return f"mean {_figure(finite.mean())}, most {_figure(finite.max())}"
 
 
-def _finite(values: Sequence[float]) -> np.ndarray:
+def _finite(values: ArrayLike) -> np.ndarray:
     values = np.asarray(values, np.float64)
     return values[np.isfinite(values)]
 

@@ -44,8 +44,13 @@ def progress(title: str, unit: str = "utterances") -> Iterator[Progress]:
         began = time.monotonic()
 
         def report(done: int, total: int, seconds: float = 0.0, /) -> None:
-            fields = {"count": _count(done, total, unit), "speed": _speed(seconds, began)}
-            bar.update(task, completed=done, total=_known(done, total), **fields)
+            bar.update(
+                task,
+                completed=done,
+                total=_known(done, total),
+                count=_count(done, total, unit),
+                speed=_speed(seconds, began),
+            )
 
         yield report
 

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,7 +83,8 @@ class SystemSampler:
         self.cores = cores or available_cores()
         self.samples: deque[SystemSample] = deque(maxlen=keep)
         self.reasons: dict[str, str] = {}
-        self._gpus, self._sources = gpus, sources
+        self._gpus = gpus
+        self._sources: Any = sources
         self._before: Counters | None = None
         self._began: float | None = None
         self._stopped = threading.Event()
@@ -183,7 +184,7 @@ def sample_between(
         others_percent=_percent(sum(busy) - own, sum(whole)) if busy and own is not None else None,
         memory_used_mb=_megabytes(used),
         memory_limit_mb=_megabytes(limit),
-        memory_percent=_percent(used, limit) if after.memory else None,
+        memory_percent=_percent(*after.memory) if after.memory else None,
         own_memory_mb=_megabytes(after.own[1]) if after.own else None,
         **_speeds(("disk_read_mb_s", "disk_write_mb_s"), before.disk, after.disk, seconds),
         **_speeds(("own_read_mb_s", "own_write_mb_s"), before.own_disk, after.own_disk, seconds),
@@ -234,7 +235,7 @@ class MemoryLimit:
 class _ProcessTree:
     """This process and its children. What a child has used is its parent's when it has ended."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.root = psutil.Process()
         self.processes = [self.root]
 
@@ -283,7 +284,10 @@ def _read_disks(root: Path = Path("/")) -> tuple[float, float]:
     return sum(d.read_bytes for d in chosen), sum(d.write_bytes for d in chosen)
 
 
-def _core_seconds(before, after) -> tuple[list[float], list[float]]:
+_Pairs = Sequence[tuple[float, float]] | None
+
+
+def _core_seconds(before: _Pairs, after: _Pairs) -> tuple[list[float], list[float]]:
     """Busy and all seconds of each core; nothing where they are unknown or their number changed."""
     if not before or not after or len(before) != len(after):
         return [], []
@@ -291,7 +295,12 @@ def _core_seconds(before, after) -> tuple[list[float], list[float]]:
     return [busy for busy, _ in pairs], [whole for _, whole in pairs]
 
 
-def _speeds(names: tuple[str, str], before, after, seconds: float) -> dict[str, float | None]:
+def _speeds(
+    names: tuple[str, str],
+    before: Sequence[float] | None,
+    after: Sequence[float] | None,
+    seconds: float,
+) -> dict[str, Any]:
     if not before or not after or seconds <= 0:
         return dict.fromkeys(names)
     speeds = [max(0.0, b - a) / seconds / 1e6 for a, b in zip(before, after, strict=True)]
@@ -306,9 +315,11 @@ def _megabytes(size: float | None) -> float | None:
     return None if size is None else size / 1e6
 
 
-def _numbers(sample: SystemSample):
+def _numbers(sample: SystemSample) -> Iterator[tuple[str, float]]:
     """Yield the name and value of every number in a sample but its time."""
-    for prefix, part in [("", sample), *((f"gpu{gpu.index}.", gpu) for gpu in sample.gpus)]:
+    parts: list[tuple[str, Any]] = [("", sample)]
+    parts += [(f"gpu{gpu.index}.", gpu) for gpu in sample.gpus]
+    for prefix, part in parts:
         for field in fields(part):
             value = getattr(part, field.name)
             if isinstance(value, int | float) and field.name not in ("seconds", "index"):

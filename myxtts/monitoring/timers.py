@@ -64,7 +64,7 @@ class _Stage:
     def __enter__(self) -> None:
         self._timers._enter(self._name)
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self._timers._leave()
 
 

@@ -144,7 +144,7 @@ def diagnose(evidence: Evidence) -> Verdict:
     costs = avoidable(evidence)
     if evidence.is_eager and not evidence.graph_ms:
         return _eager(evidence, _share(costs[HOST], evidence))
-    stage = max(costs, key=costs.get)
+    stage = max(costs, key=costs.__getitem__)
     share = _share(costs[stage], evidence)
     if share < NOT_INPUT_BOUND:
         return _healthy(evidence)
@@ -172,7 +172,7 @@ def avoidable(evidence: Evidence) -> dict[str, float]:
 def slowest_stage(stages: Mapping[str, float]) -> str:
     """The stage at which the makers of batches work most, or just the input if none is known."""
     known = {name: ms for name, ms in stages.items() if name in timers.STAGES}
-    return max(known, key=known.get) if known else INPUT
+    return max(known, key=known.__getitem__) if known else INPUT
 
 
 def performance_report(
@@ -197,7 +197,7 @@ def performance_report(
     )
 
 
-def distribution(ms: Sequence[float]) -> Times:
+def distribution(ms: Sequence[float] | np.ndarray) -> Times:
     """Return mean, median and 99th percentile."""
     median, p99 = np.percentile(ms, [50, 99])
     return Times(float(np.mean(ms)), float(median), float(p99))
@@ -340,7 +340,7 @@ def _detail(stage: str, evidence: Evidence) -> str:
 
 
 def _slowest_hook(evidence: Evidence) -> str:
-    return max(evidence.hooks, key=evidence.hooks.get, default="")
+    return max(evidence.hooks, key=evidence.hooks.__getitem__, default="")
 
 
 def _share(ms: float, evidence: Evidence) -> float:

@@ -36,7 +36,7 @@ def _unify(text: str) -> str:
     return re.sub(r"\.{2,}|…[.…]+", "…", text)
 
 
-def _cut_marks(run: re.Match) -> str:
+def _cut_marks(run: re.Match[str]) -> str:
     """Keep the first marks of each pile: to sort them takes the square of their number."""
     kept, height = [], 0
     for character in run[0]:

@@ -57,7 +57,7 @@ def guess_language(texts: Iterable[str]) -> Guess | None:
     east_asian = counts["Kana"] + counts["Han"]
     if east_asian >= _DOMINANT * total:
         return _east_asian(counts["Kana"] / east_asian, east_asian / total)
-    script = max(counts, key=counts.get)
+    script = max(counts, key=counts.__getitem__)
     share = counts[script] / total
     if share < _DOMINANT:
         return None
@@ -106,7 +106,7 @@ def _by_words(text: str, codes: Iterable[str]) -> Guess | None:
         owners = [code for code in shares if word in LANGUAGES[code].frequent_words]
         for code in owners:
             shares[code] += count / len(owners) / total
-    best, second = sorted(shares, key=shares.get, reverse=True)[:2]
+    best, second = sorted(shares, key=shares.__getitem__, reverse=True)[:2]
     lead = 1.0 - shares[second] / shares[best] if shares[best] else 0.0
     if shares[best] < _LEAST_SHARE or lead < _LEAST_LEAD:
         return None

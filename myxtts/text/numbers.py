@@ -46,7 +46,7 @@ def _speak(number: str, words: SymbolWords, language: Language) -> str:
     return spoken
 
 
-def set_apart(match: re.Match, words: str) -> str:
+def set_apart(match: re.Match[str], words: str) -> str:
     """Put spaces between spoken words and the letters that their number was written against."""
     text, start, end = match.string, match.start(), match.end()
     before = " " if text[max(start - 1, 0) : start].isalpha() else ""

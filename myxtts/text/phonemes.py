@@ -4,8 +4,9 @@ import os
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Any
 
 from myxtts.text.errors import MissingExtraError
 from myxtts.text.language import Language
@@ -55,7 +56,7 @@ def unreadable_characters(text: str, language: str) -> list[str]:
 
 
 @cache
-def _unreadable(code: str) -> re.Pattern:
+def _unreadable(code: str) -> re.Pattern[str]:
     # Voices read any Latin letter; of Han, only the Chinese one knows the sounds. Japanese kanji
     # have to be written as kana.
     language = get_language(code)
@@ -74,14 +75,14 @@ _LONGEST_WORD_BYTES = 120
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD_BYTES // 4 + 1},}}")
 
 
-def _cut_word(match: re.Match) -> str:
+def _cut_word(match: re.Match[str]) -> str:
     """Put spaces into a run of characters that is too long for espeak."""
     word = match[0]
     size = _LONGEST_WORD_BYTES // max(len(character.encode()) for character in set(word))
     return " ".join(word[start : start + size] for start in range(0, len(word), size))
 
 
-def _clauses(text: str):
+def _clauses(text: str) -> Iterator[tuple[str, str]]:
     """Yield (words, pause): espeak drops punctuation, so it only sees what lies between pauses.
 
     Quotation marks make no sound and no pause, and cutting a clause at them would change how the
@@ -131,7 +132,7 @@ def _open_espeak(language: Language) -> _Espeak:
     return _OPEN[key]
 
 
-def _load_library(voice: str):
+def _load_library(voice: str) -> Any:
     """Open espeak-ng from the packages of the extra, with a voice set."""
     try:
         import espeakng_loader

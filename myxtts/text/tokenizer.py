@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 UNITS = ("characters", "phonemes")
 _MOST_SYMBOLS = 100_000  # of all of Unicode, the tables have some hundreds
 
+_Pieces = tuple[tuple[int, ...], tuple[str, ...]]  # ids, and characters that have none
+
 
 class Tokenizer:
     """Normalises text, cuts it into characters or phonemes and looks these up; PAD is 0."""
@@ -48,7 +50,7 @@ class Tokenizer:
         # Bounded, as an odd text may hold any number of different characters.
         self._pieces = lru_cache(maxsize=65536)(self._find_pieces)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # Workers get the table and fill caches of their own.
         return Tokenizer, (self.symbols, self.languages, self.units)
 
@@ -214,7 +216,7 @@ class Tokenizer:
     def _split(self, units: str) -> Iterable[str]:
         return _PHONEME.findall(units) if self.units == "phonemes" else units
 
-    def _find_pieces(self, unit: str, language: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    def _find_pieces(self, unit: str, language: str) -> _Pieces:
         """Return the ids of a character or phoneme, and the characters of it that have none."""
         if unit in self._ids:
             return (self._ids[unit],), ()
@@ -222,7 +224,7 @@ class Tokenizer:
             return self._spell_character(unit, language)
         return self._spell_phoneme(unit)
 
-    def _spell_character(self, character: str, language: str):
+    def _spell_character(self, character: str, language: str) -> _Pieces:
         """Write a character outside the table as simpler letters, or as bytes, or not at all."""
         plain = _PLAIN_LETTERS.get(character) or unicodedata.normalize("NFD", character)
         is_letter = plain != character and plain[0] in self._ids
@@ -232,7 +234,7 @@ class Tokenizer:
             return tuple(self._ids[symbols.BYTES[byte]] for byte in character.encode()), ()
         return (), (character,)
 
-    def _spell_phoneme(self, phoneme: str):
+    def _spell_phoneme(self, phoneme: str) -> _Pieces:
         """Write a phoneme outside the table as the longest known parts of it."""
         ids, missing = [], []
         rest = unicodedata.normalize("NFD", phoneme) if len(phoneme) == 1 else phoneme
@@ -307,6 +309,6 @@ _MARKS = "[\u0300-\u0360\u0362-\u036fʲʰˤᵝː]*"
 _PHONEME = re.compile(f"[ˈˌ]?[^\\W\\d_]{_MARKS}(?:\u0361[^\\W\\d_]{_MARKS})*|.", re.DOTALL)
 
 
-def _decode_bytes(run: re.Match) -> str:
+def _decode_bytes(run: re.Match[str]) -> str:
     data = bytes.fromhex(run[0].replace("<0x", "").replace(">", ""))
     return data.decode("utf-8", errors="replace")

@@ -15,7 +15,7 @@ _SHOWN = 5
 def check_fit(
     arrays: Mapping[str, np.ndarray],
     shapes: Mapping[str, tuple[int, ...]],
-    source: str | os.PathLike,
+    source: str | os.PathLike[str],
     ignored: Collection[str] = (),
 ) -> None:
     """Raise WeightsError unless the arrays have these names and shapes and finite values.

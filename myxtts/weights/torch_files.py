@@ -10,7 +10,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,7 +55,7 @@ _SAFE_TYPES = {
 }
 
 
-def read_checkpoint(path: str | os.PathLike) -> dict[Any, Any]:
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[Any, Any]:
     """Read a checkpoint of torch or safetensors: its nested dict, with arrays for tensors.
 
     The format is known by the content. bfloat16 becomes float32. The arrays are read-only; those
@@ -72,7 +72,7 @@ def read_checkpoint(path: str | os.PathLike) -> dict[Any, Any]:
 def tensors_inside(
     checkpoint: Mapping[str, Any],
     *inside: str,
-    source: str | os.PathLike = "the checkpoint",
+    source: str | os.PathLike[str] = "the checkpoint",
     dropped: Collection[str] = (),
 ) -> dict[str, np.ndarray]:
     """The named arrays below the keys `inside`, without those whose names match `dropped`.
@@ -98,7 +98,7 @@ def matches(name: str, patterns: Collection[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _reader(file: BinaryIO, path: Path):
+def _reader(file: BinaryIO, path: Path) -> Callable[[BinaryIO, Path], Any]:
     """The function that reads a file that begins like this one, which is left at its start."""
     start = file.read(_TAR_AT + len(_TAR))
     file.seek(0)
@@ -218,7 +218,7 @@ def _legacy_array(storage: Storage, file: BinaryIO) -> np.ndarray:
 def _read_safetensors(file: BinaryIO, path: Path) -> dict[str, np.ndarray]:
     # safetensors.numpy knows no bfloat16; what it is built on gives bytes.
     try:
-        found = safetensors.deserialize(file.read())
+        found = safetensors.deserialize(file.read())  # type: ignore[no-untyped-call]  # no types
     except safetensors.SafetensorError as error:
         raise Damaged(str(error)) from error
     arrays = {}

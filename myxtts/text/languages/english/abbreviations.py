@@ -1,6 +1,7 @@
 """English abbreviations, titles, initials and Roman numerals in words."""
 
 import re
+from collections.abc import Callable
 
 from myxtts.text.languages.english.numbers import cardinal, ordinal
 
@@ -120,13 +121,13 @@ def _word(word: str, space: str, following: str) -> str:
     return word if following in ",;:.!?—…-" else f"{word} "
 
 
-def _letters(match: re.Match) -> str:
+def _letters(match: re.Match[str]) -> str:
     """Spell dotted letters: hyphens make the voices read "a-m" as letters, not as an article."""
     letters = "-".join(re.findall(r"[A-Za-z]", match[1]))
     return letters if match[2] else f"{letters}."
 
 
-def _numeral(match: re.Match, form: str, speak) -> str:
+def _numeral(match: re.Match[str], form: str, speak: Callable[[int], str]) -> str:
     """Say a Roman numeral after its name, or leave what is not one."""
     value = roman_value(match[2])
     if value is None:

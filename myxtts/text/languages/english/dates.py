@@ -10,7 +10,7 @@ _MONTHS = (
 _MONTH = rf"(?i:({'|'.join(_MONTHS)}))"
 
 
-def _time(match: re.Match) -> str:
+def _time(match: re.Match[str]) -> str:
     """Say a time of day: "5:05" is "five oh five", "5:00" "five o'clock" unless a.m. follows."""
     hour, minute, second, meridiem = match.groups()
     words = cardinal(int(hour))
@@ -23,11 +23,11 @@ def _time(match: re.Match) -> str:
     return words + (f" {meridiem.lower()[0]}-m" if meridiem else "")
 
 
-def _iso_date(match: re.Match) -> str:
+def _iso_date(match: re.Match[str]) -> str:
     return _date(match[0], int(match[1]), int(match[2]), int(match[3]))
 
 
-def _slashed_date(match: re.Match) -> str:
+def _slashed_date(match: re.Match[str]) -> str:
     """Say month/day/year, or day/month/year where only that is a date."""
     first, second, full_year = map(int, match.groups())
     month, day = (second, first) if first > 12 else (first, second)
@@ -40,18 +40,18 @@ def _date(written: str, full_year: int, month: int, day: int) -> str:
     return f"{_MONTHS[month - 1]} {ordinal(day)}, {year(full_year)}"
 
 
-def _month_day(match: re.Match) -> str:
+def _month_day(match: re.Match[str]) -> str:
     """Say "May 3, 1999" as "May third, nineteen ninety-nine"."""
     month, day, full_year = match.groups()
     return f"{month} {ordinal(int(day))}" + (f", {year(int(full_year))}" if full_year else "")
 
 
-def _day_month(match: re.Match) -> str:
+def _day_month(match: re.Match[str]) -> str:
     """Say "3 May" and "3rd May" as "third May"."""
     return f"{ordinal(int(match[1]))} {match[2] or ''}{match[3]}"
 
 
-def _decade(match: re.Match) -> str:
+def _decade(match: re.Match[str]) -> str:
     """Say "1960s" as "nineteen sixties" and "'60s" as "sixties"."""
     words = year(int(match[1])) if len(match[1]) == 4 else cardinal(int(match[1]))
     return words[:-1] + "ies" if words.endswith("y") else words + "s"

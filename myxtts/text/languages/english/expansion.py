@@ -71,7 +71,7 @@ def expand(text: str) -> str:
     return text
 
 
-def _money(match: re.Match) -> str:
+def _money(match: re.Match[str]) -> str:
     """Say an amount: "$5.50" is "five dollars and fifty cents"."""
     sign, amount, magnitude = match[1], match[2].replace(",", ""), match[3]
     one, many, cent, cents = _CURRENCIES[sign]
@@ -87,16 +87,16 @@ def _money(match: re.Match) -> str:
     return f"{major} and {minor}" if whole.strip("0") else minor
 
 
-def _cents(match: re.Match) -> str:
+def _cents(match: re.Match[str]) -> str:
     return f"{_plain(match[1])} {'cent' if match[1] == '1' else 'cents'}"
 
 
-def _money_after(match: re.Match) -> str:
+def _money_after(match: re.Match[str]) -> str:
     """Say an amount whose sign follows it, as in "20 €"."""
     return _plain(match[1]) + f" {_CURRENCIES[match[2]][0 if match[1] == '1' else 1]}"
 
 
-def _range(match: re.Match) -> str:
+def _range(match: re.Match[str]) -> str:
     """Say a hyphen between two numbers as "to"."""
     first, last = (
         year(int(number)) if len(number) == 4 and _is_year(number) else whole_number(number)
@@ -105,7 +105,7 @@ def _range(match: re.Match) -> str:
     return f"{first} to {last}"
 
 
-def _fraction(match: re.Match) -> str:
+def _fraction(match: re.Match[str]) -> str:
     """Say "3/4" as "three quarters" and "2 1/2" as "two and a half"."""
     if match[0] in _SLASHED_NAMES:
         return _SLASHED_NAMES[match[0]]
@@ -120,17 +120,17 @@ def _fraction(match: re.Match) -> str:
     return f"{_plain(whole)} and {article} {one if numerator == 1 else many}"
 
 
-def _unit(match: re.Match) -> str:
+def _unit(match: re.Match[str]) -> str:
     one, many = _UNITS[match[2]].split("|")
     return set_apart(match, f"{_plain(match[1])} {one if match[1] == '1' else many}")
 
 
-def _ordinal(match: re.Match) -> str:
+def _ordinal(match: re.Match[str]) -> str:
     digits = match[1].replace(",", "")
     return ordinal(int(digits)) if len(digits) < 16 else spell_digits(digits)
 
 
-def _general(match: re.Match) -> str:
+def _general(match: re.Match[str]) -> str:
     """Say any other number; four digits without a comma read like a year."""
     number = match[0]
     if number.count(".") > 1 or number.startswith("."):
@@ -142,7 +142,7 @@ def _general(match: re.Match) -> str:
     return set_apart(match, words)
 
 
-def _follows_letter(match: re.Match) -> bool:
+def _follows_letter(match: re.Match[str]) -> bool:
     return match.start() > 0 and match.string[match.start() - 1].isalpha()
 
 

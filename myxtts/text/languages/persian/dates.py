@@ -12,11 +12,11 @@ _FEWEST_PHONE_DIGITS = 7
 _LONGEST_MONTH = 31
 
 
-def _year_first(match: re.Match) -> str:
+def _year_first(match: re.Match[str]) -> str:
     return _date(match, match[1], match[2], match[3])
 
 
-def _day_first(match: re.Match) -> str:
+def _day_first(match: re.Match[str]) -> str:
     """Say day/month/year, or month/day/year where only that is a date."""
     day, month, year = match.groups()
     if int(month) > len(_MONTHS) >= int(day):
@@ -24,7 +24,7 @@ def _day_first(match: re.Match) -> str:
     return _date(match, year, month, day)
 
 
-def _short_year(match: re.Match) -> str:
+def _short_year(match: re.Match[str]) -> str:
     """Say a date whose year has two digits; only a number above 31 shows where the year is."""
     first, month, last = match.groups()
     if int(first) > _LONGEST_MONTH:
@@ -34,7 +34,7 @@ def _short_year(match: re.Match) -> str:
     return _apart(match)
 
 
-def _date(match: re.Match, year: str, month: str, day: str) -> str:
+def _date(match: re.Match[str], year: str, month: str, day: str) -> str:
     number, at = int(year), int(month)
     if not (1 <= at <= len(_MONTHS) and 1 <= int(day) <= _LONGEST_MONTH):
         return _apart(match)
@@ -42,12 +42,12 @@ def _date(match: re.Match, year: str, month: str, day: str) -> str:
     return set_apart(match, f"{ordinal(int(day))} {months[at - 1]} {cardinal(number)}")
 
 
-def _apart(match: re.Match) -> str:
+def _apart(match: re.Match[str]) -> str:
     """Leave the numbers of what is not a date, to be said one after another."""
     return match[0].replace("/", " ").replace("-", " ")
 
 
-def _time(match: re.Match) -> str:
+def _time(match: re.Match[str]) -> str:
     """Say hours, and minutes and seconds if there are any."""
     hour, minute, second = (int(part or 0) for part in match.groups())
     words = cardinal(hour)
@@ -56,7 +56,7 @@ def _time(match: re.Match) -> str:
     return set_apart(match, words)
 
 
-def _phone(match: re.Match) -> str:
+def _phone(match: re.Match[str]) -> str:
     """Say a telephone number digit by digit, with a pause between its groups."""
     groups = re.findall(r"\d+", match[0])
     if sum(map(len, groups)) < _FEWEST_PHONE_DIGITS:
@@ -65,7 +65,7 @@ def _phone(match: re.Match) -> str:
     return set_apart(match, plus + ", ".join(map(spell_digits, groups)))
 
 
-def _mobile(match: re.Match) -> str:
+def _mobile(match: re.Match[str]) -> str:
     """Say a mobile number in the groups in which it is dictated, however it is written."""
     return set_apart(match, ", ".join(map(spell_digits, match.groups())))
 

@@ -38,7 +38,7 @@ def join_affixes(text: str) -> str:
     return _COMPARATIVE.sub(_join_comparative, text)
 
 
-def _join_comparative(match: re.Match) -> str:
+def _join_comparative(match: re.Match[str]) -> str:
     """Join "تر" to an adjective; after a noun or an ezafe it is a word, which means wet."""
     word, suffix = match.groups()
     is_own_word = suffix == "تر" and (word in _NEVER_COMPARED or _HAS_EZAFE.search(word))
@@ -95,15 +95,15 @@ _CURRENCIES = {"$": "دلار", "€": "یورو", "£": "پوند", "¥": "ین
 _SIGNS = "".join(_CURRENCIES)
 
 
-def _money(match: re.Match) -> str:
+def _money(match: re.Match[str]) -> str:
     return set_apart(match, f"{_plain(match[2])} {_CURRENCIES[match[1]]}")
 
 
-def _money_after(match: re.Match) -> str:
+def _money_after(match: re.Match[str]) -> str:
     return set_apart(match, f"{_plain(match[1])} {_CURRENCIES[match[2]]}")
 
 
-def _ordinal(match: re.Match) -> str:
+def _ordinal(match: re.Match[str]) -> str:
     """Say "۳م" and "۳ام" as "سوم", and "۳مین" as "سومین"."""
     digits = match[1]
     if len(digits) > 15:

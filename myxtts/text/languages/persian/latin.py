@@ -18,7 +18,7 @@ def spell_latin(text: str) -> str:
     return _LATIN.sub(_spell, text)
 
 
-def _spell(match: re.Match) -> str:
+def _spell(match: re.Match[str]) -> str:
     letters = unicodedata.normalize("NFD", match[0])
     names = " ".join(_NAMES[letter] for letter in letters if letter in _NAMES)
     text, start, end = match.string, match.start(), match.end()

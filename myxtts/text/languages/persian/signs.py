@@ -28,12 +28,12 @@ def say_lost_signs(text: str) -> str:
     return _MINUS.sub(" منهای ", text)
 
 
-def _fraction(match: re.Match) -> str:
+def _fraction(match: re.Match[str]) -> str:
     whole = f"{match[1]} و " if match[1] else " "
     return f"{whole}{_FRACTIONS[match[2]]} "
 
 
-def _sign(match: re.Match) -> str:
+def _sign(match: re.Match[str]) -> str:
     return f" {_WORDS[match[1]]} "
 
 
