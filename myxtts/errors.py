@@ -1,4 +1,4 @@
-"""The error that a user can mend: commands print its message and exit with code 2."""
+"""The error that a user can fix: commands print its message and exit with code 2."""
 
 
 class UserError(Exception):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import environment_settings
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 NO_GPU = "inactive: no GPU"
 
@@ -83,7 +83,7 @@ def configure_gpus(
     tf.config.run_functions_eagerly(eager)
 
     state = _read_back(notes)
-    log.info("%s", state)
+    logger.info("%s", state)
     return state
 
 
@@ -144,7 +144,7 @@ def _grow_memory(devices, enabled: bool) -> dict[str, str]:
             tf.config.experimental.set_memory_growth(device, enabled)
     except RuntimeError:  # TensorFlow has opened the device, and keeps what it began with
         reason = "TensorFlow was running already; configure it first"
-        log.warning("GPU memory growth cannot be changed: %s", reason)
+        logger.warning("GPU memory growth cannot be changed: %s", reason)
         return {"memory growth": reason}
     return {}
 

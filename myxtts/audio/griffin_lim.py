@@ -66,7 +66,7 @@ def _sparse_filters(spec: AudioSpec) -> Any:
     """Return the mel filters [n_mels, used bins], and the shares of the bands in a bin, turned.
 
     A bin belongs to two bands at most, so sparse products do a fortieth of the work, without the
-    threads of BLAS. Above `fmax` the magnitude is zero, and bins without a filter are left out.
+    threads of BLAS. Above `fmax` the magnitude is zero, and bins without a filter are skipped.
     """
     from scipy.sparse import csr_array
 

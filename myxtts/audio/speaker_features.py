@@ -26,7 +26,7 @@ _ECAPA_FLOOR, _ECAPA_RANGE_DB = 1e-10, 80.0
 RESEMBLYZER_BANDS = 40
 RESEMBLYZER_FRAMES = 160  # of one partial window
 _RESEMBLYZER_STEP = 77  # frames from one window to the next: 1.3 windows a second
-_MIN_COVERAGE = 0.75  # of the last window, or it is left out
+_MIN_COVERAGE = 0.75  # of the last window, or it is dropped
 _RESEMBLYZER_DBFS = -30.0
 
 _VAD_SAMPLES = 480  # 30 ms

@@ -21,7 +21,7 @@ from myxtts.config.legacy_keys import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS,
 from myxtts.config.presets import PRESETS, create_default_config
 from myxtts.config.yaml_keys import Key, read_keys
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _SIZE = "model.model_size"
 _RATE, _LAST_RATE = "training.learning_rate", "training.min_learning_rate"
@@ -265,7 +265,7 @@ def _report_overruled(
         if path not in over
     ]
     if values:
-        log.warning("%s %s leaves these values of %s: %s", origin, size, file, ", ".join(values))
+        logger.warning("%s %s leaves these values of %s: %s", origin, size, file, ", ".join(values))
 
 
 def _setting(path: str, value: Any, origin: str) -> Setting:
@@ -298,16 +298,16 @@ def _from_file(file: Path) -> dict[str, Setting]:
                 key.path, SETTINGS, f"in {file}, line {key.line}", other_names=_OTHER_NAMES
             )
         elif path == "data.dataset_path" and not key.value:
-            log.warning("%s, line %d: dataset_path is empty and left out", file, key.line)
+            logger.warning("%s, line %d: dataset_path is empty and left out", file, key.line)
         else:
             as_name = "" if path in SETTINGS else f" (as {path})"
             _put(settings, path, key.value, f"file {file}{as_name}")
     for key in renamed:
         _put_successor(settings, key, file)
     if retired:
-        log.warning("%s: ignored, these have no effect any more: %s", file, ", ".join(retired))
+        logger.warning("%s: ignored, these have no effect any more: %s", file, ", ".join(retired))
     if not_yet:
-        log.warning("%s: ignored, these have no effect yet: %s", file, ", ".join(not_yet))
+        logger.warning("%s: ignored, these have no effect yet: %s", file, ", ".join(not_yet))
     return settings
 
 
@@ -315,12 +315,12 @@ def _put_successor(settings: dict[str, Setting], key: Key, file: Path) -> None:
     """Add an old key's value under its new name, unless the file has set that already."""
     path, convert = RENAMED[key.path]
     if key.value is None:
-        log.warning("%s, line %d: %s is empty and ignored", file, key.line, key.path)
+        logger.warning("%s, line %d: %s is empty and ignored", file, key.line, key.path)
         return
     setting = _setting(path, convert(key.value, key.section), f"file {file} (as {key.path})")
     kept = settings.setdefault(path, setting).value
     note = "" if kept == setting.value else f", which is set to {kept} and wins"
-    log.warning("%s, line %d: %s is now called %s%s", file, key.line, key.path, path, note)
+    logger.warning("%s, line %d: %s is now called %s%s", file, key.line, key.path, path, note)
 
 
 def _full_path(path: str) -> str:

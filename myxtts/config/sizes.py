@@ -11,7 +11,7 @@ MOST_WEIGHTS = 4_000_000_000
 
 
 def check_size(config: "ModelConfig") -> None:
-    """Refuse a model that no machine could hold."""
+    """Reject a model that no machine could hold."""
     terms = _weights(config)
     total = sum(terms.values())
     if total > MOST_WEIGHTS:

@@ -32,7 +32,7 @@ THROTTLING = {
 
 @dataclass(frozen=True)
 class GpuSample:
-    """One GPU at one moment; None is what it does not tell, and `problem` why it tells nothing."""
+    """One GPU at one moment; None is not reported, and `problem` says why nothing is."""
 
     index: int
     name: str

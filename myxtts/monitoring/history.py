@@ -25,7 +25,7 @@ class Line(NamedTuple):
 class Trail:
     """How many lines a history has, and a checksum of them all in their order.
 
-    Times are left out: runs that learn the same have the same trail.
+    Times are not part of it: runs that learn the same have the same trail.
     """
 
     lines: int = 0
@@ -75,7 +75,7 @@ def encode_line(values: Mapping[str, Any]) -> Line:
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The whole lines of a history; a last one that a kill has torn is left out.
+    """The whole lines of a history; a last one that a kill has torn is dropped.
 
     Lines of earlier versions have no checksum. They come before all that have one.
     """

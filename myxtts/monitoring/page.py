@@ -53,7 +53,7 @@ class ShapeUse:
 
 @dataclass(frozen=True)
 class PageFacts:
-    """What a page tells. Whatever is empty has no section.
+    """What a page shows. Whatever is empty has no section.
 
     `phases` has the milliseconds and `utilisation` the share (0 to 1) of each of `steps`, which
     ascend; `losses` has pairs of step and value, `system` pairs of seconds and value, under names

@@ -15,7 +15,7 @@ import psutil
 from myxtts.monitoring.cores import available_cores, cgroups, read_small
 from myxtts.monitoring.gpus import GpuReader, GpuSample
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # A driver that hangs keeps the daemon thread, and nobody else.
 PATIENCE_SECONDS = 5.0
@@ -65,7 +65,7 @@ class MeanMax(NamedTuple):
 class SystemSampler:
     """Samples in a daemon thread and never disturbs the program: what fails becomes None.
 
-    `reasons` tells of each source that has failed why. `sources` takes the place of this machine.
+    `reasons` says why a source has failed. `sources` takes the place of this machine.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class SystemSampler:
             return self._sources[name]()
         except Exception as error:  # a driver may fail in any way, and training must go on
             if name not in self.reasons:
-                log.info("cannot measure %s: %s", name, error)
+                logger.info("cannot measure %s: %s", name, error)
             self.reasons[name] = f"{type(error).__name__}: {error}"
             return None
 

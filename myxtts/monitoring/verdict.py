@@ -217,7 +217,7 @@ def loading_grade(data_ms: float) -> str:
 
 
 def waiting_grade(share: float) -> str:
-    """Return the word for loading beside steps, by the share of time that the device waits.
+    """Return the word for loading next to steps, by the share of time that the device waits.
 
     The verdict judges by the same thresholds, so that the two never contradict each other.
     """

@@ -1,4 +1,4 @@
-"""What can go wrong with text, in words that tell a user what to do about it."""
+"""What can go wrong with text, and what to do about it."""
 
 from myxtts.errors import UserError
 

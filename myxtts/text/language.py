@@ -8,7 +8,7 @@ LATIN = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, kw_only=True)
 class SymbolWords:
-    """The words for symbols that stand beside numbers; `{}` marks where the number goes.
+    """The words for symbols that stand next to numbers; `{}` marks where the number goes.
 
     Currencies stay in their base form: inflecting them after a number is left to the writer.
     """

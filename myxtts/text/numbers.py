@@ -15,7 +15,7 @@ _POINT_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\d)"
 
 
 def expand_numbers(text: str, language: Language) -> str:
-    """Say the numbers, with the signs beside them, and the ampersands of a text."""
+    """Say the numbers, with the signs next to them, and the ampersands of a text."""
     words = language.symbol_words
     if words is not None:
         text = text.replace("&", f" {words.ampersand} ")

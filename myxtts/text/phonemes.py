@@ -41,7 +41,7 @@ def phonemize(texts: Sequence[str], language: str) -> list[str]:
 
 
 def espeak_version() -> str:
-    """Tell which espeak-ng makes the phonemes, as they may differ between versions."""
+    """Return which espeak-ng makes the phonemes, as they may differ between versions."""
     return _open_espeak(get_language("en")).version
 
 

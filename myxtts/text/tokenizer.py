@@ -179,7 +179,7 @@ class Tokenizer:
     def fingerprint(self) -> str:
         """Hash the table and what reads texts into it, but for `language_versions`.
 
-        A run goes on with the same fingerprint, though a language may be read better than before.
+        A run resumes with the same fingerprint, though a language may be read better than before.
         """
         parts = [self.units, str(CLEANERS_VERSION), *self.symbols]
         if self.units == "phonemes":

