@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.make_corpus import make_corpus
+
 # Some virtual machines show matrix instructions that they cannot do: bfloat16 would end the tests.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
@@ -63,3 +65,10 @@ def untouched_logger():
     yield
     logger.setLevel(level)
     logger.handlers[:] = handlers
+
+
+@pytest.fixture(scope="module")
+def corpus(request, tmp_path_factory) -> Path:
+    """Recordings that the tests of a module share, cache included; its `CORPUS` says how many."""
+    path = tmp_path_factory.mktemp("speech") / "corpus"
+    return make_corpus(path, **request.module.CORPUS)

@@ -7,12 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.helpers.make_corpus import make_corpus
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("basic") / "corpus", count=10)
+CORPUS = {"count": 10}
 
 
 def parameters(function) -> dict[str, object]:

@@ -11,18 +11,12 @@ from myxtts.checkpoints import saved_states
 from myxtts.config.io import save_config
 from myxtts.monitoring.history import read_lines
 from myxtts.training.trainer import XTTSTrainer
-from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import assert_equal_states, final_state, run_config, train
 
 # 15 utterances, 3 of them held out: three batches an epoch, so that 40 steps take 14 epochs.
+CORPUS = {"count": 15, "speakers": 2, "seconds": (0.4, 0.8)}
 STEPS = 40
 PLAN = {"max_steps": STEPS, "save_interval": 7, "validation_interval": 13, "keep_checkpoints": 2}
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("speech") / "corpus"
-    return make_corpus(path, 15, speakers=2, seconds=(0.4, 0.8))
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from myxtts.training.trainer import XTTSTrainer, build_model
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import final_state, run_config
 
+CORPUS = {"count": 6, "speakers": 2, "seconds": (0.3, 0.5)}
 PLAN = {"max_steps": 2, "save_interval": 1, "enable_eager_debug": True}
 
 
@@ -27,12 +28,6 @@ PLAN = {"max_steps": 2, "save_interval": 1, "enable_eager_debug": True}
 def graphs_afterwards():
     yield
     tf.config.run_functions_eagerly(False)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("speech") / "corpus"
-    return make_corpus(path, 6, speakers=2, seconds=(0.3, 0.5))
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHo
 from myxtts.training.hooks.saving import Saved, SavingHook, Scores
 from myxtts.training.loop import Hook, StepRecord
 from myxtts.training.trainer import XTTSTrainer
-from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import run_config
 
+CORPUS = {"count": 10, "speakers": 2, "seconds": (0.3, 0.5)}
 PATH = np.eye(3, dtype=np.float32)
 SAMPLES = np.zeros(8, np.float32)
 
@@ -280,12 +280,6 @@ def test_a_best_by_another_metric_does_not_count(make_run):
 
 
 # The trainer's part: eager, on a corpus of seconds.
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("speech") / "corpus"
-    return make_corpus(path, 10, speakers=2, seconds=(0.3, 0.5))
 
 
 @pytest.fixture

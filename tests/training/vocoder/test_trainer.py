@@ -45,6 +45,7 @@ from tests.helpers.tiny_vocoder import tiny_vocoder
 
 # Ten utterances, two of them held out: two batches an epoch. So few steps run eagerly, since
 # tracing them takes longer.
+CORPUS = {"count": 10, "speakers": 2, "seconds": (0.3, 0.6)}
 SHORT = {
     "vocoder_type": "istft",
     "istft_dim": 8,
@@ -65,13 +66,6 @@ BOTH = {**SHORT, "two_stage_training": True, "max_steps": 3}
 def graphs_afterwards():
     yield
     tf.config.run_functions_eagerly(False)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    """Recordings with all that is computed of them; runs add what they lack."""
-    path = tmp_path_factory.mktemp("speech") / "corpus"
-    return make_corpus(path, 10, speakers=2, seconds=(0.3, 0.6))
 
 
 def make_trainer(corpus: Path, folder: Path, resume=None, voice=None, **settings):
