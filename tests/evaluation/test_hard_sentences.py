@@ -1,8 +1,8 @@
 import pytest
 
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import plain_words
 from myxtts.evaluation.hard_sentences import hard_sentences
+from myxtts.evaluation.metrics.intelligibility import plain_words
 
 
 def words(language: str, kind: str) -> list[list[str]]:
