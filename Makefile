@@ -60,8 +60,9 @@ lint: $(INSTALLED)
 reference: $(INSTALLED)
 	$(BIN)/python tools/reference.py
 
+# Not --quiet: it would hide the warnings that --strict counts.
 docs: $(INSTALLED)
-	$(BIN)/mkdocs build --quiet
+	$(BIN)/mkdocs build --strict
 
 # Setuptools would pack what an earlier build left.
 wheel: $(INSTALLED)
