@@ -1,4 +1,4 @@
-"""How fast each step from a file to features is, in one thread, beside librosa's log-mel.
+"""How fast each step from a file to features is, in one thread, next to librosa's log-mel.
 
 python benchmarks/features.py [--seconds 120] [--rounds 7]
 """

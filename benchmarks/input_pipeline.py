@@ -74,7 +74,7 @@ def _parse() -> argparse.Namespace:
 def delivery_bars(
     work: Path, caches: dict[str, PackedCache], plan: BatchPlan, asked: argparse.Namespace
 ) -> list[Target]:
-    """CPU per 1000 utterances of every loader, beside a memcpy of the same float32 bytes."""
+    """CPU per 1000 utterances of every loader, next to a memcpy of the same float32 bytes."""
     rounds = asked.rounds
     variants = _variants(work, caches, plan, asked.torch_python)
     results = timing.interleaved(variants, rounds)

@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def report_discrimination(encoder: SpeakerEncoder, wavs: Path) -> None:
-    """Print the mean cosines within and between speakers beside those of the original."""
+    """Print the mean cosines within and between speakers next to those of the original."""
     embeddings = {speaker: _embed_clips(encoder, wavs, speaker) for speaker in SPEAKERS}
     everyone = np.concatenate(list(embeddings.values()))
     cosines = everyone @ everyone.T

@@ -50,7 +50,7 @@ DEMO = ("data", "demo", "demo", "--speakers", "1", "--clauses", "2")
 
 
 def make_corpus(folder: Path, seed: int, count: int = 10) -> None:
-    """Write the recordings of a corpus, and the settings of every command beside it."""
+    """Write the recordings of a corpus, and the settings of every command next to it."""
     from tests.helpers.make_corpus import make_corpus
 
     make_corpus(folder / CORPUS, count, seed, speakers=2, seconds=(0.3, 0.6))

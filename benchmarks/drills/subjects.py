@@ -122,7 +122,7 @@ def make(folder: Path, seed: int) -> None:
     tuning += "  keep_checkpoints: 1\n  enable_eager_debug: true\n  checkpoint_dir: run\n"
     (folder / "finetune.yaml").write_text(tuning + "data:\n  val_fraction: 0.2\n")
     for subject in SUBJECTS:
-        # The first time fills the caches beside the corpora; the second is recorded.
+        # The first time fills the caches next to the corpora; the second is recorded.
         for attempt in ("warm", subject.name):
             work = folder / f"{attempt}-work"
             shutil.rmtree(work, ignore_errors=True)

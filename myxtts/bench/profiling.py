@@ -14,6 +14,7 @@ from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.monitoring import timers
 from myxtts.monitoring.evidence import UNKNOWN, Evidence, Recorder, Setup
+from myxtts.monitoring.progress import Progress
 from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.verdict import Verdict, diagnose
 from myxtts.training.hooks.history import HistoryHook
@@ -34,8 +35,6 @@ WHAT = {
 }
 WARM_UP = 3  # steps of a trial that are not counted
 LEAST_STEPS, TRIAL_SECONDS = 6, 15.0
-
-Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ Step = CompiledStep | SimulatedStep
 
 @dataclass(frozen=True)
 class Feed:
-    """One way to feed the steps: what makes its batches, and what happens beside them."""
+    """One way to feed the steps: what makes its batches, and what happens next to them."""
 
     make: Callable[[], Items]
     hooks: Sequence[Hook] = ()
@@ -95,7 +94,11 @@ class Feed:
 
 
 def profile_training(
-    trainer: XTTSTrainer, *, steps: int = 40, simulate_ms: float = 0.0, told: Told | None = None
+    trainer: XTTSTrainer,
+    *,
+    steps: int = 40,
+    simulate_ms: float = 0.0,
+    report: Progress | None = None,
 ) -> Profile:
     """Run the steps of a trainer whose data are prepared in several ways, and compare them.
 
@@ -121,7 +124,7 @@ def profile_training(
         if step.is_eager:
             make_graph = partial(as_graph, config, data, batch)
             feeds[GRAPH] = Feed(partial(repeated, batch), make_step=make_graph)
-        return compare(step, feeds, batch, steps, told, setup=trainer.performance.recorder.setup)
+        return compare(step, feeds, batch, steps, report, setup=trainer.performance.recorder.setup)
 
 
 def compare(
@@ -129,7 +132,7 @@ def compare(
     feeds: Mapping[str, Feed],
     batch: dict,
     steps: int,
-    told: Told | None = None,
+    report: Progress | None = None,
     clock: Callable[[], float] = time.perf_counter,
     setup: Setup = UNKNOWN,
 ) -> Profile:
@@ -144,13 +147,13 @@ def compare(
     }
     trials = []
     for done, (name, feed) in enumerate(feeds.items()):
-        if told:
-            told(done, len(feeds))
+        if report:
+            report(done, len(feeds))
         count = max(WARM_UP, round(steps * feed.share))
         taken = feed.make_step() if feed.make_step else step
         trials.append(run_trial(name, feed, taken, count, clock))
-    if told:
-        told(len(feeds), len(feeds))
+    if report:
+        report(len(feeds), len(feeds))
     return conclude(trials, setup)
 
 

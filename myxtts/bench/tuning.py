@@ -19,7 +19,7 @@ import psutil
 import tensorflow as tf
 
 from myxtts.bench import timing
-from myxtts.bench.profiling import SimulatedStep, Step, Told
+from myxtts.bench.profiling import SimulatedStep, Step
 from myxtts.bench.tuning_choices import (
     BUDGET,
     DEPTH,
@@ -43,13 +43,14 @@ from myxtts.data.batches import auto_mode
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.evidence import Recorder
+from myxtts.monitoring.progress import Progress
 from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.system import MemoryLimit
 from myxtts.training.loop import TrainingLoop
 from myxtts.training.run_folder import alone_in, set_aside
 from myxtts.training.trainer import XTTSTrainer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TUNED = (SIZE, BUDGET, READER, WORKERS, DEPTH)
 AUTO = "training.auto_tune"
@@ -101,16 +102,16 @@ def tune(
     simulate_ms: float = 0.0,
     given: Mapping[str, str] | None = None,
     rounds: int = ROUNDS,
-    told: Told | None = None,
+    report: Progress | None = None,
 ) -> Tuning:
     """Open the corpus of a configuration as its mode says, and choose by short measurements.
 
     `given` names settings that are not touched, and who settled them. With `simulate_ms` a
-    simulated accelerator that takes so long stands in for the model. `told` hears of the progress.
+    simulated accelerator that takes so long stands in for the model. `report` gets the progress.
     """
     trainer = XTTSTrainer(config)
     trainer.prepare_datasets()
-    return tune_trainer(trainer, simulate_ms=simulate_ms, given=given, rounds=rounds, told=told)
+    return tune_trainer(trainer, simulate_ms=simulate_ms, given=given, rounds=rounds, report=report)
 
 
 def tune_trainer(
@@ -119,10 +120,10 @@ def tune_trainer(
     simulate_ms: float = 0.0,
     given: Mapping[str, str] | None = None,
     rounds: int = ROUNDS,
-    told: Told | None = None,
+    report: Progress | None = None,
 ) -> Tuning:
     """The same for a trainer whose data are prepared; it has no further use, and saves nothing."""
-    return _Tuner(trainer, simulate_ms, given or {}, rounds, told).run()
+    return _Tuner(trainer, simulate_ms, given or {}, rounds, report).run()
 
 
 def settle_run(
@@ -133,7 +134,7 @@ def settle_run(
 ) -> XTTSConfig:
     """The configuration of a run that tunes itself when it begins, and keeps that in its folder.
 
-    `resume` is as `XTTSTrainer` takes it. A run that goes on takes what was chosen at its
+    `resume` is as `XTTSTrainer` takes it. A resumed run takes what was chosen at its
     beginning, so that its batches stay the same, and measures nothing.
     """
     folder = Path(config.training.checkpoint_dir).expanduser()
@@ -142,7 +143,7 @@ def settle_run(
         return _as_begun(config, earlier, given)
     with alone_in(folder):
         tuning = measure_it(config)
-        log.info("%s", tuning)
+        logger.info("%s", tuning)
         if resume is False:
             set_aside(folder)  # before this run's own file is there to be set aside with the rest
         tuning.write(folder / FILE, sealed=True)
@@ -161,12 +162,12 @@ def _run_to_go_on(folder: Path, resume: bool | Path | str | None) -> Path | None
 def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSConfig:
     """The configuration with what was chosen when a run began, but for what is given now."""
     if not (run / FILE).exists():
-        log.info("the run in %s did not tune itself when it began: its settings stay", run)
+        logger.info("the run in %s did not tune itself when it began: its settings stay", run)
         return config
     begun = load_config(run / FILE)
     chosen = {path: attrgetter(path)(begun) for path in TUNED if path not in given}
     shown = ", ".join(f"{path} {_shown(path, value)}" for path, value in chosen.items())
-    log.info("as chosen when the run in %s began: %s", run, shown)
+    logger.info("as chosen when the run in %s began: %s", run, shown)
     settled = with_settings(config, chosen | {AUTO: False})
     folder = Path(config.training.checkpoint_dir).expanduser()
     if folder.resolve() != run.resolve():
@@ -193,13 +194,13 @@ class _Tuner:
         simulate_ms: float,
         given: Mapping[str, str],
         rounds: int,
-        told: Told | None,
+        report: Progress | None,
     ):
         self.trainer, self.simulate_ms = trainer, simulate_ms
         # The trainer too: what it builds its step from must not fill the cache meanwhile.
         trainer.data = _without_storing(trainer.data)
         self.config, self.data = trainer.config, trainer.data
-        self.rounds, self.told, self.done = rounds, told, 0
+        self.rounds, self.report, self.done = rounds, report, 0
         split = self.data.train
         is_stored = split.mode != "runtime" and split.is_complete
         self.seen = Circumstances(is_stored, bool(simulate_ms), given)
@@ -327,8 +328,8 @@ class _Tuner:
 
     def _tell(self, units: int) -> None:
         self.done += units
-        if self.told and units:
-            self.told(self.done, self.total)
+        if self.report and units:
+            self.report(self.done, self.total)
 
 
 class Room:

@@ -190,7 +190,7 @@ def candidates(setting: str, config: XTTSConfig, cores: int, utterances: int) ->
 
 
 def _exceeds(values: Sequence[float], others: Sequence[float], least: float) -> bool:
-    """Whether rounds gave more than those beside them: by this share, and beyond their noise."""
+    """Whether rounds gave more than those next to them: by this share, and beyond their noise."""
     ratios = [a / max(1e-9, b) for a, b in zip(values, others, strict=True)]
     excess = statistics.median(ratios) - 1.0
     return excess > max(least, (max(ratios) - min(ratios)) / 2)

@@ -1,4 +1,4 @@
-"""What a run leaves on the disk: training states to go on from, and voices to speak with."""
+"""What a run leaves on the disk: training states to resume from, and voices to speak with."""
 
 from myxtts.checkpoints.files import CheckpointError
 from myxtts.checkpoints.speaker_encoders import (

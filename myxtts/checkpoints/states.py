@@ -1,6 +1,6 @@
 """Training states: one folder per saved step, checked before it is used.
 
-A state is a folder `step-00000120` with state.safetensors and state.json; `best.json` beside them
+A state is a folder `step-00000120` with state.safetensors and state.json; `best.json` next to them
 names the best one.
 """
 
@@ -32,7 +32,7 @@ from myxtts.checkpoints.files import (
     write_tensors,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 _ARRAYS, _RECORD, _BEST = "state.safetensors", "state.json", "best.json"
@@ -97,7 +97,7 @@ def latest_state(folder: str | Path) -> SavedState | None:
         try:
             return load_state(path)
         except DamagedError as error:
-            log.warning("%s: this checkpoint is left out, and the one before it is tried", error)
+            logger.warning("%s: this checkpoint is skipped, and the one before it is tried", error)
     if paths:
         raise CheckpointError(
             f"none of the {len(paths)} checkpoints in {folder} is whole: bring back a copy of one, "
@@ -125,7 +125,7 @@ def _read_record(path: Path) -> dict[str, Any]:
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise CheckpointError(
             f"{path} has format {version}, and this version of myxtts reads up to "
-            f"{FORMAT_VERSION}: go on with the myxtts that wrote it, or a later one"
+            f"{FORMAT_VERSION}: use the myxtts that wrote it, or a later one"
         )
     return unsealed(path / _RECORD, record, required=True)
 
@@ -152,7 +152,7 @@ def best_state(folder: str | Path) -> Best | None:
     if best is None or best.path.exists():
         return best
     file = Path(folder) / _BEST
-    log.warning("%s names step %d as the best, whose checkpoint is gone", file, best.step)
+    logger.warning("%s names step %d as the best, whose checkpoint is gone", file, best.step)
     return None
 
 
@@ -210,7 +210,7 @@ def prune(folder: str | Path, keep: int, protect: Iterable[str | Path] = ()) -> 
 
 
 def abandon_after(folder: str | Path, step: int) -> list[Path]:
-    """Move states later than a step into `abandoned` beside the folder: none goes on from there."""
+    """Move states later than a step into `abandoned` next to the folder."""
     moved = []
     # The latest first: a kill in between leaves a run that can be resumed as it was at that step.
     for path in reversed(saved_states(folder)):
@@ -219,7 +219,7 @@ def abandon_after(folder: str | Path, step: int) -> list[Path]:
             kept = Path(folder).with_name("abandoned") / name
             remove_folder(kept) if kept.exists() else kept.parent.mkdir(exist_ok=True)
             moved.append(path.rename(kept))
-            log.warning("%s is later than where the run goes on: it is now %s", path, kept)
+            logger.warning("%s is later than where the run resumes: it is now %s", path, kept)
     return moved[::-1]
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, 2 for what the user can mend, 130 for Ctrl-C."""
+    """Run a command and return its exit code: 0, 2 for what the user can fix, 130 for Ctrl-C."""
     with heeded():
         with ending_at_once():
             from myxtts.cli import terminal

@@ -62,7 +62,7 @@ def corpus_config(args: argparse.Namespace) -> XTTSConfig:
     return config
 
 
-def tell_untuned(config: XTTSConfig) -> None:
+def warn_untuned(config: XTTSConfig) -> None:
     """Say that nothing is tuned here, to who asked for it in a file or by the environment."""
     if config.training.auto_tune:
         logger.warning("auto_tune has no say here: only `myxtts train` measures before it begins")

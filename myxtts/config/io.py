@@ -298,7 +298,7 @@ def _from_file(file: Path) -> dict[str, Setting]:
                 key.path, SETTINGS, f"in {file}, line {key.line}", other_names=_OTHER_NAMES
             )
         elif path == "data.dataset_path" and not key.value:
-            logger.warning("%s, line %d: dataset_path is empty and left out", file, key.line)
+            logger.warning("%s, line %d: dataset_path is empty and ignored", file, key.line)
         else:
             as_name = "" if path in SETTINGS else f" (as {path})"
             _put(settings, path, key.value, f"file {file}{as_name}")

@@ -24,7 +24,7 @@ from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.progress import Progress
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 STAMP = "demo.json"
@@ -190,7 +190,7 @@ def _make(
         "plan": hashlib.sha256(json.dumps(jobs).encode()).hexdigest(),
     }
     if _is_made(target, stamp):
-        log.info("%s already holds this corpus", target)
+        logger.info("%s already holds this corpus", target)
         return target
     try:
         with _published_whole(target) as folder:
@@ -203,7 +203,7 @@ def _make(
     except _Taken:
         if not _is_made(target, stamp):
             raise
-        log.info("another process has made this corpus in %s in the meantime", target)
+        logger.info("another process has made this corpus in %s in the meantime", target)
     return target
 
 
@@ -250,7 +250,7 @@ class _Taken(UserError):
 
 @contextmanager
 def _published_whole(target: Path) -> Iterator[Path]:
-    """Give a hidden folder beside the target, which becomes the target if all goes well."""
+    """Give a hidden folder next to the target, which becomes the target if all goes well."""
     target = target.absolute()
     folder = _partial(target, os.getpid())
     try:

@@ -186,9 +186,9 @@ class XTTS(keras.Model):
         Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder; mu [batch,
         tokens, mels]; frame_tokens [batch, frames]; durations [batch, tokens]; the predicted
         log_durations, pitch and energy [batch, tokens] and the true token_pitch and token_energy;
-        the voice [batch, voice_dim]; heard_voice and asked_voice [batch, dim], descriptions of what
-        was said and of the reference by the same ear, or None if it does not listen; speaker_logits
-        [batch, speakers], or None of one speaker.
+        the voice [batch, voice_dim]; output_embedding and reference_embedding [batch, dim] by the
+        same encoder, or None where neither is wanted; speaker_logits [batch, speakers], or None of
+        one speaker.
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
@@ -238,7 +238,7 @@ class XTTS(keras.Model):
             return self.published_voice(inputs["reference_embedding"])
         mel, lengths = inputs["reference"], inputs["reference_lengths"]
         if self.published_voice:
-            return self.published_voice(self.published_voice.hear(mel, lengths))
+            return self.published_voice(self.published_voice.embed(mel, lengths))
         return self.audio_encoder(scaled_mel(tf.cast(mel, tf.float32)), lengths)
 
     def styled(self, voice, weights=None):
@@ -312,14 +312,14 @@ class XTTS(keras.Model):
     def _heard(self, mel, inputs, described):
         """What is heard in what was said, and in the reference; nothing where it listens not."""
         if not self.listens:
-            return {"heard_voice": None, "asked_voice": None}
+            return {"output_embedding": None, "reference_embedding": None}
         lengths = inputs["mel_lengths"]
         if self.published_voice:
-            hear = self.published_voice.hear
+            hear = self.published_voice.embed
             asked = hear(inputs["reference"], inputs["reference_lengths"])
-            return {"heard_voice": hear(mel, lengths), "asked_voice": asked}
+            return {"output_embedding": hear(mel, lengths), "reference_embedding": asked}
         heard = self.describe({"reference": mel, "reference_lengths": lengths})
-        return {"heard_voice": heard, "asked_voice": described}
+        return {"output_embedding": heard, "reference_embedding": described}
 
     def _room(self, num_frames):
         """Frames with a tail behind them, in whole groups."""

@@ -80,7 +80,7 @@ REMEDIES: Mapping[str, Remedy] = {
         "Python, which starts every operation by itself",
         "run steps as a graph (enable_graph_mode: true, no --enable-eager-debug)",
     ),
-    LOGGING: Remedy("what is done beside the steps", "do it less often ({setting})"),
+    LOGGING: Remedy("what is done next to the steps", "do it less often ({setting})"),
     DEVICE: Remedy(
         "a device that has slowed down",
         "see what else uses it and whether it is throttled (`myxtts monitor`)",

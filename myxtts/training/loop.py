@@ -108,7 +108,7 @@ class Listener(Hook):
             )
 
 
-def tell(hook: Hook, say: Callable[[Any], None]) -> None:
+def notify(hook: Hook, say: Callable[[Any], None]) -> None:
     """Tell a hook of something; only a listener may fail to take it."""
     try:
         say(hook)
@@ -210,13 +210,13 @@ class TrainingLoop:
         self._activity.rename("finishing")
         for hook in self.hooks:
             try:
-                tell(hook, lambda one, why=reason: one.finish(self.done, why))
+                notify(hook, lambda one, why=reason: one.finish(self.done, why))
             except BaseException as raised:
                 errors.append(raised)
                 reason = Ending.FAILED if isinstance(raised, TrainingDiverged) else reason
         for hook in self.hooks:
             try:
-                tell(hook, lambda one: one.close())
+                notify(hook, lambda one: one.close())
             except BaseException as raised:
                 errors.append(raised)
         for hook in self.hooks:
@@ -292,7 +292,7 @@ class TrainingLoop:
     def _tell(self, say: Callable[[Hook], None]) -> None:
         """Tell every hook, and write down what each took."""
         for hook in self.hooks:
-            tell(hook, say)
+            notify(hook, say)
             spent = self._timeline.mark(HOOKS)
             self.recorder.add_hook(type(hook).__name__, 1e3 * spent)
 

@@ -180,7 +180,7 @@ class XTTSLoss:
             "pitch_loss": prosody_loss(outputs["pitch"], outputs["token_pitch"], tokens),
             "energy_loss": prosody_loss(outputs["energy"], outputs["token_energy"], tokens),
             "voice_similarity_loss": voice_similarity_loss(
-                outputs["heard_voice"], outputs["asked_voice"]
+                outputs["output_embedding"], outputs["reference_embedding"]
             ),
             "contrastive_loss": contrastive_loss(
                 outputs["voice"], batch["speaker"], self.temperature, self.margin

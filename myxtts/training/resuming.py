@@ -104,7 +104,7 @@ def raise_if_other(folder: Path, lines: Sequence[str]) -> None:
         raise OtherRun(
             f"{folder} holds a run that was trained with other settings:\n{listed}\n"
             "Choose another folder with --checkpoint-dir, or start over there with "
-            "--reset-training, which keeps the old run beside the new one"
+            "--reset-training, which keeps the old run next to the new one"
         )
 
 

@@ -268,7 +268,7 @@ class XTTSTrainer(TrainingRun):
             found = [batch["embedding"] for batch in self.data.speaker_batches()]
         else:
             references = (own_references(complete(one)) for one in self.data.speaker_batches())
-            embed = self.model.published_voice.hear
+            embed = self.model.published_voice.embed
             found = [embed(one["reference"], one["reference_lengths"]) for one in references]
         return np.concatenate([np.asarray(one) for one in found])
 

@@ -88,7 +88,7 @@ def describe_choices(resolved: Resolved) -> str:
 
 
 def default_folder(voice: Path) -> Path:
-    """A folder beside the voice, or beside the run that made it."""
+    """A folder next to the voice, or next to the run that made it."""
     folder = voice.resolve()
     folder = folder.parent if (folder.parent / "checkpoints").is_dir() else folder
     return folder.with_name(f"{folder.name}-finetuned")

@@ -66,7 +66,7 @@ def prepare_part(
         stored = take_inventory(location, utterances).features.stored
         raise KeyboardInterrupt(
             f"interrupted: {stored:,} of {len(utterances):,} are stored; "
-            "run the same command to go on"
+            "run the same command to resume"
         ) from None
     after = take_inventory(location, utterances)
     for name in ("features", "tokens"):
@@ -112,7 +112,7 @@ def _embed_recordings(
         stored = count_derived(store, utterances).stored
         raise KeyboardInterrupt(
             f"interrupted: {stored:,} of {len(utterances):,} voices are stored; "
-            "run the same command to go on"
+            "run the same command to resume"
         ) from None
     made = count_derived(store, utterances).stored - before.stored
     rebuilt = done.rebuilt["voices"]

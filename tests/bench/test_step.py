@@ -7,6 +7,7 @@ from myxtts.bench.modes import train_through
 from myxtts.bench.step import GpuWatch, StepCosts, StepDevice, StepDevices, measure_steps
 from myxtts.bench.timing import Cost
 from myxtts.data.batches.training_data import TrainingData
+from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_model import tiny_config
 
 
@@ -48,11 +49,11 @@ def test_a_real_device_is_busy_in_steps_and_idle_between_them():
 
 
 @pytest.fixture(scope="module")
-def data(pristine, tmp_path_factory) -> TrainingData:
-    cache = tmp_path_factory.mktemp("cache")
-    config = tiny_config(
-        data_path=str(pristine), cache_dir=str(cache), batch_size=4, preprocessing_mode="precompute"
-    )
+def data(tmp_path_factory) -> TrainingData:
+    folder = tmp_path_factory.mktemp("step")
+    corpus = make_corpus(folder / "corpus", 12, seconds=(0.6, 1.0))
+    settings = {"cache_dir": str(folder / "cache"), "preprocessing_mode": "precompute"}
+    config = tiny_config(data_path=str(corpus), batch_size=4, **settings)
     return TrainingData(config)
 
 

@@ -261,7 +261,7 @@ def test_a_real_tuning_measures_chooses_and_loses_what_does_not_fit(
     make_config, little_memory, tmp_path
 ):
     config, heard = make_config(batch_size=4, auto_tune=True), []
-    found = tune(config, rounds=2, told=lambda *progress: heard.append(progress))
+    found = tune(config, rounds=2, report=lambda *progress: heard.append(progress))
     assert [choice.setting for choice in found.choices] == list(tuning.TUNED)
     size = found[SIZE]
     tried = {size.value, *(other.value for other in size.alternatives)}

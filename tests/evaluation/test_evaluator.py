@@ -115,7 +115,7 @@ TEXTS = (
 
 
 def subject(speak=lambda text, number: voiced(text), **changed) -> Subject:
-    """What `speak` makes of four texts, beside their recordings."""
+    """What `speak` makes of four texts, next to their recordings."""
     sentences = [
         Sentence(f"s{n}", text, speak(text, n), "anna", voiced(text), voiced(text))
         for n, text in enumerate(TEXTS)

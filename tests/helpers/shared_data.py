@@ -1,4 +1,4 @@
-"""Where real recordings and reference vectors lie, when a checkout has them beside it."""
+"""Where real recordings and reference vectors lie, when a checkout has them next to it."""
 
 import os
 from pathlib import Path
@@ -12,5 +12,5 @@ def shared(name: str) -> Path:
     """Return the path of a shared data set, or skip the calling test and name what is absent."""
     path = ROOT / name
     if not path.exists():
-        pytest.skip(f"real data {name!r} is not beside this checkout (set MYXTTS_SHARED_DATA)")
+        pytest.skip(f"real data {name!r} is not next to this checkout (set MYXTTS_SHARED_DATA)")
     return path

@@ -27,7 +27,7 @@ FRAMES, TOKENS = [20, 13, 17], [6, 4, 5]
 # What each output has a row of.
 PER_TOKEN = ("mu", "log_durations", "pitch", "energy", "durations", "token_pitch", "token_energy")
 PER_FRAME = ("mel", "frame_tokens")
-PER_UTTERANCE = ("voice", "heard_voice", "asked_voice", "speaker_logits")
+PER_UTTERANCE = ("voice", "output_embedding", "reference_embedding", "speaker_logits")
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
@@ -63,8 +63,8 @@ def test_the_outputs_have_the_shapes_that_the_docstring_promises(model, batch):
         "frame_tokens": (3, 20),
         **{name: (3, 6) for name in PER_TOKEN if name != "mu"},
         "voice": (3, 8),
-        "heard_voice": (3, 8),
-        "asked_voice": (3, 8),
+        "output_embedding": (3, 8),
+        "reference_embedding": (3, 8),
         "speaker_logits": (3, SPEAKERS),
     }
 
@@ -170,7 +170,7 @@ def test_the_voice_of_a_reference_is_trained(batch):
 def test_among_one_speaker_nobody_listens_to_what_was_said(batch):
     model = tiny_model(speakers=1)
     outputs = model(with_reference({**batch, "speaker": tf.zeros([3], tf.int32)}))
-    assert outputs["heard_voice"] is None and outputs["asked_voice"] is None
+    assert outputs["output_embedding"] is None and outputs["reference_embedding"] is None
 
 
 def test_a_saved_model_says_the_same_after_loading(model, batch, tmp_path):

@@ -44,7 +44,7 @@ def test_loading_is_graded_by_the_wait_for_a_batch(ms, grade):
 
 
 def evidence(**ms) -> Evidence:
-    """Of a hundred steps that lose so many milliseconds beside those of the device."""
+    """Of a hundred steps that lose so many milliseconds next to those of the device."""
     parts = {"device_ms": 80.0, **ms}
     named = {n: v for n, v in parts.items() if n in ("device_ms", "compile_ms", *LOSSES)}
     return Evidence(100, sum(named.values()), **parts)

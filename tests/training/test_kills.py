@@ -27,7 +27,7 @@ from myxtts.training.hooks.evaluation import Candidates, Evaluated, EvaluationHo
 from myxtts.training.hooks.history import HistoryHook
 from myxtts.training.hooks.saving import Saved, SavingHook, Scores
 from myxtts.training.hooks.validation import ValidationHook
-from myxtts.training.loop import StepRecord, tell
+from myxtts.training.loop import StepRecord, notify
 from myxtts.training.run_folder import alone_in, own_state, state_to_resume
 
 TOTAL, SAVED_EVERY, SCORED_EVERY, JUDGED_EVERY = 6, 3, 4, 2
@@ -62,7 +62,7 @@ class ToyValidation(ValidationHook):
     def validate(self, step):
         self.scored[step] = {"loss": self.losses[step]}
         for hook in self.listeners:
-            tell(hook, lambda one: one.record_validation(step, self.scored[step]))
+            notify(hook, lambda one: one.record_validation(step, self.scored[step]))
 
 
 class ToyEvaluation(EvaluationHook):

@@ -120,7 +120,12 @@ def test_the_voice_asked_for_learns_nothing_from_the_voice_heard():
     batch, outputs = one_of_each()
     with tf.GradientTape() as tape:
         terms = XTTSLoss.from_config(tiny_config()).terms(
-            batch, {**outputs, "asked_voice": tf.identity(asked), "heard_voice": tf.identity(heard)}
+            batch,
+            {
+                **outputs,
+                "reference_embedding": tf.identity(asked),
+                "output_embedding": tf.identity(heard),
+            },
         )
         loss = terms["voice_similarity_loss"]
     gradients = tape.gradient(loss, [asked, heard])
@@ -129,7 +134,7 @@ def test_the_voice_asked_for_learns_nothing_from_the_voice_heard():
 
 def test_where_nothing_is_heard_the_voice_loss_is_exactly_0():
     batch, outputs = one_of_each()
-    nothing = {"asked_voice": None, "heard_voice": None}
+    nothing = {"reference_embedding": None, "output_embedding": None}
     terms = XTTSLoss.from_config(tiny_config()).terms(batch, outputs | nothing)
     assert float(terms["voice_similarity_loss"]) == 0.0
 
@@ -227,7 +232,8 @@ def one_of_each() -> tuple[dict, dict]:
     outputs = {name: tf.zeros([1, 1]) for name in per_token}
     outputs |= {"durations": tf.constant([[2]]), "frame_tokens": tf.constant([[0, 0]])}
     outputs |= {"mel": tf.ones([1, 10, 2]), "stop": tf.zeros([1, 5]), "mu": tf.zeros([1, 1, 2])}
-    outputs |= {name: tf.ones([1, 2]) for name in ("voice", "asked_voice", "heard_voice")}
+    names = ("voice", "reference_embedding", "output_embedding")
+    outputs |= {name: tf.ones([1, 2]) for name in names}
     return batch, outputs | {"speaker_logits": tf.zeros([1, 3])}
 
 

@@ -157,7 +157,7 @@ def test_another_corpus_is_refused_by_what_differs_and_with_the_ways_out(
         f"{finished} holds a run that was trained with other settings:\n"
         "  speakers: 2 (speaker0, speaker1) in the run, 3 (speaker0, speaker1, speaker2) now\n"
         "Choose another folder with --checkpoint-dir, or start over there with "
-        "--reset-training, which keeps the old run beside the new one"
+        "--reset-training, which keeps the old run next to the new one"
     )
     with pytest.raises(UserError, match=r"languages: 1 \(en\) in the run, 1 \(de\) now\n"):
         make_trainer(language="de").train()

@@ -59,7 +59,7 @@ def _use(base: Path, trap: str, place: str, verb: str):
 
 
 def _tree_of_texts(root: Path) -> str:
-    """Texts beside recordings, in place of a table."""
+    """Texts next to recordings, in place of a table."""
     lines = (root / "metadata.csv").read_text(encoding="utf-8").splitlines()
     for line in lines:
         name, text, _ = line.split("|")

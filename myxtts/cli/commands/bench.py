@@ -29,7 +29,7 @@ from myxtts.monitoring.progress import progress
 QUICK = {"step_ms": (20,)}
 ABOUT = (
     "this machine, the three modes and the loader's switches side by side, graph against eager, "
-    "and every target of speed beside what was measured"
+    "and every target of speed next to what was measured"
 )
 PROGRAM = "benchmark_gpu_utilization.py"
 CORPUS, CLAUSES = "./data/gpu_benchmark", 400

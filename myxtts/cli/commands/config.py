@@ -19,13 +19,13 @@ def add(verbs: argparse._SubParsersAction) -> None:
     creating.add_argument("-o", "--output", metavar="FILE", default=OUTPUT, help="where to")
     about = "show all settings, and with --explain where each comes from"
     showing = add_command(actions, "show", about, show)
-    showing.add_argument("--explain", action="store_true", help="tell where each value comes from")
+    showing.add_argument("--explain", action="store_true", help="print where each value comes from")
     for parser in (creating, showing):
         add_settings(parser)
 
 
 def create(args: argparse.Namespace) -> None:
-    """Write the settings; a file that is replaced is kept beside the new one."""
+    """Write the settings; a file that is replaced is kept next to the new one."""
     from myxtts.config.io import save_choices
 
     resolved = resolve_settings(args)

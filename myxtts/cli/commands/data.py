@@ -20,7 +20,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 
 def _add_check(actions: argparse._SubParsersAction) -> None:
-    about = "tell what a corpus is, what was understood, and what would be dropped and why"
+    about = "print what a corpus is, what was understood, and what would be dropped and why"
     add_corpus(add_command(actions, "check", about, check))
 
 

@@ -7,8 +7,8 @@ import shlex
 from operator import attrgetter
 from pathlib import Path
 
-from myxtts.cli.commands.train import add_resuming, resume_choice, speak_hint, tell_stopped
-from myxtts.cli.settings import add_settings, all_but, check_corpus, tell_untuned
+from myxtts.cli.commands.train import add_resuming, print_stopped, resume_choice, speak_hint
+from myxtts.cli.settings import add_settings, all_but, check_corpus, warn_untuned
 from myxtts.cli.terminal import add_command, import_tensorflow
 from myxtts.config.config import DataConfig
 from myxtts.config.flags import flag_values
@@ -50,14 +50,14 @@ def run(args: argparse.Namespace) -> int:
     resolved = workflow.settle(voice.config, asked, f"voice {args.voice}", folder)
     folder = Path(resolved.config.training.checkpoint_dir).expanduser()
     workflow.check_folder(folder, voice)
-    tell_untuned(resolved.config)
+    warn_untuned(resolved.config)
     print(f"in {folder}: {workflow.describe_choices(resolved)}")
     logging.getLogger("myxtts").setLevel(logging.INFO)
     reason, speaker = workflow.finetune(
         resolved.config, resume_choice(args), voice, lambda line: print(line, flush=True)
     )
     if reason.is_interrupted:
-        return tell_stopped(args, reason, folder)
+        return print_stopped(args, reason, folder)
     print(f"the voice is in {folder}; speak with it:")
     language = resolved.config.data.language
     print(speak_hint(folder, language, f"--speaker {shlex.quote(speaker)} "))

@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> None:
     trainer = XTTSTrainer(config)
     with progress("preparing") as report:
         trainer.prepare_datasets(report)
-    with progress("profiling", "runs") as told:
+    with progress("profiling", "runs") as report:
         profile = profile_training(
-            trainer, steps=args.steps, simulate_ms=args.simulate_step_ms, told=told
+            trainer, steps=args.steps, simulate_ms=args.simulate_step_ms, report=report
         )
     print(describe(profile))
     page = write(profile, args.output, str(config.data.dataset_path))

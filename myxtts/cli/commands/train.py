@@ -1,4 +1,4 @@
-"""`myxtts train`: from a corpus to a voice; it goes on where it was stopped."""
+"""`myxtts train`: from a corpus to a voice; it resumes where it was stopped."""
 
 import argparse
 import logging
@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_resuming(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say what becomes of an earlier run."""
     earlier = parser.add_argument_group("an earlier run").add_mutually_exclusive_group()
-    about = "fail where there is nothing to go on from"
+    about = "fail where there is nothing to resume from"
     earlier.add_argument("--resume", action="store_true", help=about)
-    about = "go on from this checkpoint, a folder called step-..."
+    about = "resume from this checkpoint, a folder called step-..."
     earlier.add_argument("--resume-from", metavar="FOLDER", type=Path, help=about)
-    about = "start over, and keep the old run beside the new one"
+    about = "start over, and keep the old run next to the new one"
     earlier.add_argument("--reset-training", action="store_true", help=about)
 
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     reason = train(config, resume_choice(args))
     folder = config.training.checkpoint_dir
     if reason.is_interrupted:
-        return tell_stopped(args, reason, folder)
+        return print_stopped(args, reason, folder)
     if config.training.two_stage_training:
         print(f"its vocoder is in {Path(folder) / 'stage2'}")
     print(f"the voice is in {folder}; speak with it:")
@@ -98,11 +98,11 @@ def speak_hint(folder: str | Path, wanted: str, flags: str = "") -> str:
     return f"  myxtts synthesize --voice {shlex.quote(str(folder))} {flags}{chosen}{text}"
 
 
-def tell_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> int:
-    """Say how to go on with a run that a signal ended, and return its exit code."""
+def print_stopped(args: argparse.Namespace, reason: str, folder: str | Path) -> int:
+    """Print how to resume a run that a signal ended, and return its exit code."""
     again = "run it without --reset-training" if args.reset_training else "run the same command"
     again = "run it without --resume-from" if args.resume_from else again
-    print(f"stopped by {reason}: saved in {folder}; {again} to go on")
+    print(f"stopped by {reason}: saved in {folder}; {again} to resume")
     return INTERRUPTED
 
 

@@ -5,13 +5,13 @@ import logging
 import shlex
 from pathlib import Path
 
-from myxtts.cli.commands.train import add_resuming, resume_choice, tell_stopped
+from myxtts.cli.commands.train import add_resuming, print_stopped, resume_choice
 from myxtts.cli.settings import (
     DATA_FIELDS,
     add_settings,
     check_corpus,
     resolve_settings,
-    tell_untuned,
+    warn_untuned,
 )
 from myxtts.cli.terminal import add_command, import_tensorflow
 from myxtts.config.config import affecting
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     resolved = resolve_settings(args)
     config = resolved.config
     check_corpus(config.data)
-    tell_untuned(config)
+    warn_untuned(config)
     if resolved.origins[_PLACE].startswith("default"):
         config.training.checkpoint_dir = FOLDER
     import_tensorflow()
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     reason = train_vocoder(config, resume_choice(args), voice)
     folder = config.training.checkpoint_dir
     if reason.is_interrupted:
-        return tell_stopped(args, reason, folder)
+        return print_stopped(args, reason, folder)
     print(f"the vocoder is in {folder}; speak through it:")
     text = shlex.quote(greeting(config.data.language))
     where = shlex.quote(str(folder))

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def tuned_for_run(resolved: Resolved, resume: bool | Path | None) -> XTTSConfig:
-    """The settings of a run that tunes itself when it begins; one that goes on has them already."""
+    """The settings of a run that tunes itself when it begins; a resumed one has them already."""
     from myxtts.bench.tuning import settle_run
 
     given = given_settings(resolved)
@@ -70,5 +70,5 @@ def measure(config: XTTSConfig, given: Mapping[str, str], simulate_ms: float = 0
     trainer = XTTSTrainer(config)
     with progress("preparing") as report:
         trainer.prepare_datasets(report)
-    with progress("tuning", "measurements") as told:
-        return tune_trainer(trainer, simulate_ms=simulate_ms, given=given, told=told)
+    with progress("tuning", "measurements") as report:
+        return tune_trainer(trainer, simulate_ms=simulate_ms, given=given, report=report)

@@ -63,7 +63,7 @@ def show(args: argparse.Namespace) -> None:
     size = sum(array.nbytes for _, array in tensors)
     print(f"\n{len(tensors):,} tensors, {values:,} values, {size / _MEGABYTE:.1f} MB")
     if others:
-        print(f"beside them {len(others):,} other values: {_some(others)}")
+        print(f"next to them {len(others):,} other values: {_some(others)}")
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:

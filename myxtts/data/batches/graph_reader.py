@@ -136,7 +136,7 @@ def native_dataset(
         lambda first, last, frames, tokens: gather(order[first:last], frames, tokens),
         num_parallel_calls=parallel_calls,
     )
-    # Nothing runs beside the gather, and a second thread would spend its time spinning.
+    # Nothing runs next to the gather, and a second thread would spend its time spinning.
     return finish(dataset, options, threads=parallel_calls or 1)
 
 

@@ -194,7 +194,7 @@ def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
 
     Taking an item that is ready is what a step waits for: two queues of C, and no lock of Python.
     The thread lets go of an item last, when two behind it were taken, so that freeing it is its
-    work too, and beside the step.
+    work too, and next to the step.
     """
     ready: queue.SimpleQueue = queue.SimpleQueue()
     slots: queue.SimpleQueue = queue.SimpleQueue()

@@ -70,7 +70,7 @@ def find_metadata(root: str) -> tuple[str, str]:
                 f"{root}: several files could be its metadata: {', '.join(names[:8])}. "
                 "Name the one to use (--metadata-train-file)"
             )
-        # A lone metadata_train.csv beside metadata.csv is a part of it.
+        # A lone metadata_train.csv next to metadata.csv is a part of it.
         if names and (pattern != "metadata_train.csv" or not has_usual or _partner(root, names[0])):
             return os.path.join(root, names[0]), _partner(root, names[0])
     return "", ""
@@ -104,7 +104,7 @@ def read_metadata(path: str, locator: Locator) -> Listing:
 
 
 def read_tree(recordings: Recordings, locator: Locator) -> Listing | None:
-    """Read recordings with a text file each, beside them or in a tree of its own."""
+    """Read recordings with a text file each, next to them or in a tree of its own."""
     root = folder_path(recordings.folders[0])
     stems = recordings.stems()
     if any(_text_of(stem, recordings) for stem in stems):
@@ -292,7 +292,7 @@ def _text_of(stem: str, recordings: Recordings) -> str:
 
 
 def _twin_of(text_root: str, recordings: Recordings) -> str:
-    """Return the folder beside `text_root` with most recordings of its texts, or nothing."""
+    """Return the folder next to `text_root` with most recordings of its texts, or nothing."""
     root = folder_path(os.path.dirname(text_root.rstrip("/")))
     counts: Counter[str] = Counter()
     for stem in recordings.stems():

@@ -108,7 +108,7 @@ def _fetch(url: str, part: BinaryIO, report: StageProgress) -> None:
             if attempt == _ATTEMPTS:
                 raise DownloadError(
                     f"{url}: {error}. {_size(part):,} bytes are kept in {part.name}: check the "
-                    "network and run the same command again, it goes on from there"
+                    "network and run the same command again, it resumes from there"
                 ) from error
         time.sleep(wait)
         wait *= 2
@@ -193,7 +193,7 @@ def _verify(archive: Path, sha256: str, url: str) -> None:
 
 
 def _unpack(archive: Path, target: Path, expected_clips: int, report: StageProgress) -> None:
-    """Unpack beside the target, check, and rename: the target is complete or absent."""
+    """Unpack next to the target, check, and rename: the target is complete or absent."""
     staging = target.with_name(f".{target.name}.unpacking")
     shutil.rmtree(staging, ignore_errors=True)  # of a run that was killed
     try:

@@ -75,7 +75,7 @@ class Recordings:
         if extension == ".txt":
             self.texts[stem] = path
         elif (other := self._paths.setdefault(stem, path)) != path:
-            # a.wav beside a.flac: the bare name means the first of EXTENSIONS.
+            # a.wav next to a.flac: the bare name means the first of EXTENSIONS.
             self._exact[_composed(path)], self._exact[_composed(other)] = path, other
             self._paths[stem] = min(path, other, key=_preference)
 
@@ -149,7 +149,7 @@ class Locator:
 def make_locator(
     recordings: Recordings, home: str, wavs: str, id_folders: Sequence[str]
 ) -> Locator:
-    """Look in `wavs` if it was named, else in the usual folders; then beside the metadata."""
+    """Look in `wavs` if it was named, else in the usual folders; then next to the metadata."""
     root = recordings.folders[0]
     usual = [os.path.join(place, name) for place in (root, home) for name in AUDIO_FOLDERS]
     places = [wavs] if wavs else [place for place in usual if os.path.isdir(place)]

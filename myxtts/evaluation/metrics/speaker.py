@@ -47,7 +47,7 @@ class VoiceCosines:
 class VoicePlace:
     """Where a model's sentences are among recordings; NaN where there is nothing to compare with.
 
-    A percentile is that of a sentence beside a recording of the voice, in the mean over all such
+    A percentile is that of a sentence next to a recording of the voice, in the mean over all such
     pairs: 50 among pairs of one voice is as near as recordings of it are to each other.
     """
 

@@ -1,4 +1,4 @@
-"""Where names find room beside the points of a plot."""
+"""Where names find room next to the points of a plot."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def place_labels(
     distances: Sequence[float],
     radius: float,
 ) -> np.ndarray:
-    """Return the middles [labels, 2] of labels of sizes [labels, 2] beside points [labels, 2].
+    """Return the middles [labels, 2] of labels of sizes [labels, 2] next to points [labels, 2].
 
     One after the other takes the first place, by the distances to its point, that is inside of the
     area (left, bottom, right, top) and covers neither a label before it nor any point, which has a

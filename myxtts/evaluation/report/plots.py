@@ -1,4 +1,4 @@
-"""Pictures of a voice: how it learned, how text and sound align, and its mel beside a recording's.
+"""Pictures of a voice: how it learned, how text and sound align, and its mel next to a recording's.
 
 The colours are those of Okabe and Ito, and maps that colour-blind eyes read as well.
 """

@@ -100,7 +100,7 @@ def _centred(vectors: np.ndarray) -> np.ndarray:
 
 
 def _name_points(axes, names: Sequence[str], points: np.ndarray) -> int:
-    """Write the names beside their points, and return how many found no room."""
+    """Write the names next to their points, and return how many found no room."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     style = {"fontsize": 8 if len(names) <= 40 else 7 if len(names) <= 80 else 6}

@@ -31,7 +31,7 @@ class _Ear:
     pre_emphasis: float = 0.0
 
 
-class Hearing:
+class EncoderFeatures:
     """Log-mels [batch, frames, mels] and lengths -> an encoder's features, and their lengths."""
 
     def __init__(self, kind: str, spec: AudioSpec):

@@ -6,7 +6,7 @@ import tensorflow as tf
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.models.audio_encoder import unit
 from myxtts.models.layers import serialisable
-from myxtts.models.speaker_encoders.encoder_features import Hearing
+from myxtts.models.speaker_encoders.encoder_features import EncoderFeatures
 from myxtts.models.speaker_encoders.registry import build_speaker_encoder
 
 # What an encoder listens to in a step, in its own frames of 10 ms: Resemblyzer's window.
@@ -28,7 +28,7 @@ class PublishedVoice(keras.layers.Layer):
         self.encoder, self.dim = self.speaker_encoder.network, self.speaker_encoder.dim
         self.encoder.trainable = not frozen
         self.project = keras.layers.Dense(voice_dim, dtype="float32", name="project")
-        self._hearing = Hearing(kind, spec)
+        self._features = EncoderFeatures(kind, spec)
 
     def build(self, embedding_shape=None):
         self.centre = self.add_weight(
@@ -42,9 +42,9 @@ class PublishedVoice(keras.layers.Layer):
         # Differences of unit vectors, brought to about unit scale.
         return unit(self.project(centred * self.dim**0.5))
 
-    def hear(self, mel, lengths):
+    def embed(self, mel, lengths):
         """The embedding [batch, dim] of the middle of log-mels [batch, frames, mels]."""
-        features, counts = self._hearing(mel, lengths)
+        features, counts = self._features(mel, lengths)
         first = tf.maximum(counts - HEARD_FRAMES, 0) // 2
         at = first[:, None] + tf.range(HEARD_FRAMES)[None, :]
         heard = tf.gather(features, tf.minimum(at, tf.shape(features)[1] - 1), batch_dims=1)

@@ -19,7 +19,7 @@ from myxtts.errors import UserError
 from myxtts.monitoring.heartbeat import doing
 from myxtts.training.ending import Ending
 from myxtts.training.hooks.tensorboard import Boards
-from myxtts.training.loop import Hook, StepRecord, tell
+from myxtts.training.loop import Hook, StepRecord, notify
 
 logger = logging.getLogger(__name__)
 
@@ -201,7 +201,7 @@ class EvaluationHook(Hook):
         shown = ", ".join(f"{name}={value:.4g}" for name, value in scores.items())
         logger.info("evaluation after step %d: %s", step, shown or "nothing could be measured")
         for hook in self.listeners:
-            tell(hook, lambda one: one.record_validation(step, scores))
+            notify(hook, lambda one: one.record_validation(step, scores))
         if self.board:
             self.board.audio(step, "evaluation/audio", found.samples, found.sample_rate)
             self.board.images(step, "evaluation/alignment", np.flipud(found.path))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from myxtts.training.loop import Listener, StepRecord, tell
+from myxtts.training.loop import Listener, StepRecord, notify
 
 logger = logging.getLogger(__name__)
 
@@ -96,12 +96,12 @@ class Boards:
     def images(self, step: int, name: str, array: np.ndarray) -> None:
         for board in self.boards:
             if board.is_active:
-                tell(board, lambda one: one.images(step, name, array))
+                notify(board, lambda one: one.images(step, name, array))
 
     def audio(self, step: int, name: str, samples: np.ndarray, rate: int) -> None:
         for board in self.boards:
             if board.is_active:
-                tell(board, lambda one: one.audio(step, name, samples, rate))
+                notify(board, lambda one: one.audio(step, name, samples, rate))
 
 
 def grey(matrix: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from myxtts.checkpoints import SavedState
 from myxtts.monitoring.heartbeat import doing
 from myxtts.training.ending import Ending
-from myxtts.training.loop import Hook, OutOfMemory, StepRecord, TrainingDiverged, tell
+from myxtts.training.loop import Hook, OutOfMemory, StepRecord, TrainingDiverged, notify
 from myxtts.training.optimizer import ema_weights
 from myxtts.training.references import own_references
 from myxtts.training.steps import CompiledStep, complete
@@ -94,7 +94,7 @@ class ValidationHook(Hook):
         )
         reported = {**metrics, "mean_mel_loss": scoring.mean_mel_loss}
         for hook in self.listeners:
-            tell(hook, lambda one: one.record_validation(step, reported))
+            notify(hook, lambda one: one.record_validation(step, reported))
         return metrics
 
     def _scores(self, step: int) -> dict[str, float]:

@@ -147,7 +147,7 @@ def test_an_interrupted_run_says_so_and_exits_with_130(myxtts, trained, corpus, 
     trained(reason)
     code, out, _ = myxtts("finetune", "--voice", "v", "--data", corpus)
     assert code == 130
-    assert f"stopped by {reason}" in out and "run the same command to go on" in out
+    assert f"stopped by {reason}" in out and "run the same command to resume" in out
 
 
 def test_the_run_lies_beside_the_voice_or_the_run_that_made_it(tmp_path, monkeypatch):

@@ -177,7 +177,7 @@ def test_ctrl_c_loses_no_finished_shard(program, myxtts, tmp_path):
     stored = 64 * len(list(store(corpus).glob("*.index")))
     assert process.returncode == 130
     assert 0 < stored < 256
-    message = f"interrupted: {stored} of 256 are stored; run the same command to go on\n"
+    message = f"interrupted: {stored} of 256 are stored; run the same command to resume\n"
     assert err == message
 
     code, out, _ = myxtts("prepare", corpus)
@@ -276,7 +276,7 @@ def test_an_interruption_while_voices_are_described_says_how_to_go_on(
     monkeypatch.setattr(SpeakerEncoder, "embed_many", interrupt)
     code, _, err = myxtts("prepare", corpus, "--speaker-encoder-path", encoder)
     assert code == 130
-    assert "interrupted: 0 of 12 voices are stored; run the same command to go on" in err
+    assert "interrupted: 0 of 12 voices are stored; run the same command to resume" in err
     monkeypatch.setattr(SpeakerEncoder, "embed_many", embed_many)
     code, out, _ = myxtts("prepare", corpus, "--speaker-encoder-path", encoder)
     assert code == 0 and "voices    12 made, 0 reused, 0 dropped" in out

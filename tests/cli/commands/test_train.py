@@ -103,7 +103,7 @@ def test_an_interrupted_run_says_so_and_exits_with_130(myxtts, trained, corpus, 
     trained(reason)
     code, out, _ = myxtts("train", "--data", corpus)
     assert code == 130
-    assert f"stopped by {reason}" in out and "run the same command to go on" in out
+    assert f"stopped by {reason}" in out and "run the same command to resume" in out
 
 
 def test_train_main_is_the_same_command(trained, corpus, capsys):

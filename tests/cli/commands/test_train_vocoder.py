@@ -112,7 +112,7 @@ def test_an_interrupted_run_says_so_and_exits_with_130(myxtts, trained, corpus, 
     trained(reason)
     code, out, _ = myxtts("train-vocoder", "--data", corpus)
     assert code == 130
-    assert f"stopped by {reason}" in out and "run the same command to go on" in out
+    assert f"stopped by {reason}" in out and "run the same command to resume" in out
 
 
 # What is refused, in a sentence.

@@ -36,7 +36,7 @@ def test_show_lists_the_tensors(myxtts, tmp_path):
         "model/weight  [2, 3]  float16\n"
         "\n"
         "1 tensors, 6 values, 0.0 MB\n"
-        "beside them 1 other values: step\n",
+        "next to them 1 other values: step\n",
         "",
     )
 

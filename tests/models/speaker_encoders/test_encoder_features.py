@@ -10,7 +10,7 @@ from myxtts.audio import speaker_features as published
 from myxtts.audio.io import resample
 from myxtts.audio.mel import log_mel
 from myxtts.config.config import AudioSpec
-from myxtts.models.speaker_encoders.encoder_features import Hearing
+from myxtts.models.speaker_encoders.encoder_features import EncoderFeatures
 from tests.helpers.shared_data import shared
 
 SPECS = {
@@ -58,7 +58,7 @@ def heard(kind: str, spec: AudioSpec, *mels: np.ndarray) -> list[np.ndarray]:
     batch = np.full((len(mels), lengths.max(), spec.n_mels), 3.0, np.float32)
     for row, mel in zip(batch, mels, strict=True):
         row[: len(mel)] = mel
-    features, counts = Hearing(kind, spec)(batch, tf.constant(lengths))
+    features, counts = EncoderFeatures(kind, spec)(batch, tf.constant(lengths))
     assert features.shape[2] == BANDS[kind]
     return [row[:count] for row, count in zip(features.numpy(), counts.numpy(), strict=True)]
 
@@ -125,7 +125,7 @@ def test_behind_the_end_there_is_nothing(kind):
     spec = AudioSpec()
     mel = np.full((1, 60, spec.n_mels), 2.0, np.float32)
     mel[0, :20] = mel_of(noise(0.4), spec)[:20]
-    features, counts = Hearing(kind, spec)(mel, tf.constant([20]))
+    features, counts = EncoderFeatures(kind, spec)(mel, tf.constant([20]))
     assert counts.numpy().tolist() == [1 + int(20 * 256 / 22050 * 100)]
     assert not features[0, int(counts[0]) :].numpy().any()
 
@@ -135,7 +135,7 @@ def test_a_gradient_reaches_every_real_frame_of_the_mel_and_no_other(kind):
     spec = AudioSpec()
     mel = tf.Variable(np.pad(mel_of(noise(0.5), spec), [(0, 5), (0, 0)])[None])
     length = mel.shape[1] - 5
-    hearing = Hearing(kind, spec)
+    hearing = EncoderFeatures(kind, spec)
     with tf.GradientTape() as tape:
         features, _ = hearing(mel, tf.constant([length]))
         # Sums, and sums of squares, over time are constant in some.
@@ -153,7 +153,7 @@ def test_silence_and_a_single_frame_give_numbers(kind):
     for frames in (1, 2, 40):
         mel = tf.Variable(np.full((1, frames, spec.n_mels), np.log(spec.floor), np.float32))
         with tf.GradientTape() as tape:
-            features, _ = Hearing(kind, spec)(mel, tf.constant([frames]))
+            features, _ = EncoderFeatures(kind, spec)(mel, tf.constant([frames]))
             loss = tf.reduce_sum(tf.square(features))
         assert np.isfinite(features).all()
         assert np.isfinite(tape.gradient(loss, mel)).all()

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from myxtts.config.config import AudioSpec
-from myxtts.models.speaker_encoders.encoder_features import Hearing
+from myxtts.models.speaker_encoders.encoder_features import EncoderFeatures
 from myxtts.models.speaker_encoders.published_voice import HEARD_FRAMES, PublishedVoice
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer
@@ -111,12 +111,12 @@ def test_only_what_learns_is_trainable(frozen):
     assert len(layer.weights) == 7  # with the centre, all of which a checkpoint holds
 
 
-# Hearing a mel.
+# EncoderFeatures a mel.
 
 
 def test_of_a_long_mel_the_middle_is_heard():
     layer, given = make_layer(), mel(400)
-    features, counts = Hearing(KIND, SPEC)(given, tf.constant([400]))
+    features, counts = EncoderFeatures(KIND, SPEC)(given, tf.constant([400]))
     first = (int(counts[0]) - HEARD_FRAMES) // 2
     expected = layer.encoder(features[:, first : first + HEARD_FRAMES])
     np.testing.assert_allclose(layer.hear(given, tf.constant([400])), expected, atol=1e-6)
@@ -126,7 +126,7 @@ def test_of_a_long_mel_the_middle_is_heard():
 
 def test_a_short_mel_ends_in_silence():
     layer, given = make_layer(), mel(50)
-    features, counts = Hearing(KIND, SPEC)(given, tf.constant([50]))
+    features, counts = EncoderFeatures(KIND, SPEC)(given, tf.constant([50]))
     count = int(counts[0])
     padded = tf.pad(features[:, :count], [[0, 0], [0, HEARD_FRAMES - count], [0, 0]])
     expected = layer.encoder(padded)
@@ -172,7 +172,7 @@ def test_a_frozen_encoder_wants_embeddings_and_others_want_mels():
     voices = frozen.describe({"reference_embedding": batch["embedding"]})
     np.testing.assert_array_equal(voices, frozen.published_voice(batch["embedding"]))
     np.testing.assert_array_equal(frozen.encode_embedding(batch["embedding"]), voices)
-    heard = unfrozen.published_voice.hear(batch["mel"], batch["mel_lengths"])
+    heard = unfrozen.published_voice.embed(batch["mel"], batch["mel_lengths"])
     expected = unfrozen.published_voice(heard)
     np.testing.assert_allclose(unfrozen.describe(inputs), expected, atol=1e-5)
     found = unfrozen.encode_voice(batch["mel"], batch["mel_lengths"])
@@ -201,14 +201,14 @@ def test_it_compares_what_it_said_with_the_reference_by_the_same_ear():
     model = make_model(noise=0.1)
     inputs = inputs_of(described_batch())
     outputs = model(inputs)
-    hear = model.published_voice.hear
+    hear = model.published_voice.embed
     expected = hear(inputs["reference"], inputs["reference_lengths"])
-    np.testing.assert_allclose(outputs["asked_voice"], expected, atol=1e-5)
+    np.testing.assert_allclose(outputs["reference_embedding"], expected, atol=1e-5)
     said = hear(outputs["mel"][:, :20], inputs["mel_lengths"])
-    np.testing.assert_allclose(outputs["heard_voice"], said, atol=1e-5)
+    np.testing.assert_allclose(outputs["output_embedding"], said, atol=1e-5)
     model.listens = False
     outputs = model(inputs)
-    assert outputs["heard_voice"] is None and outputs["asked_voice"] is None
+    assert outputs["output_embedding"] is None and outputs["reference_embedding"] is None
 
 
 def test_a_style_is_added_to_the_voice_and_can_be_chosen():
@@ -305,5 +305,5 @@ def test_in_half_precision_voices_are_described_in_full():
     assert voice.dtype == tf.float32
     plain = make_model()
     np.testing.assert_array_equal(voice, plain.encode_embedding(given))
-    heard = model.published_voice.hear(mel(30), tf.constant([30]))
+    heard = model.published_voice.embed(mel(30), tf.constant([30]))
     assert heard.dtype == tf.float32

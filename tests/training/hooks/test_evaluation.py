@@ -161,7 +161,7 @@ def test_what_is_kept_are_the_weights_of_the_best_step_not_those_of_when_it_was_
     best = best_state(run.saving.states)
     assert (best.step, best.metric, best.value) == (4, "wer", 0.2)
     assert run.best == "4"
-    # Its checkpoint was kept beside the last one, and no candidate is left.
+    # Its checkpoint was kept next to the last one, and no candidate is left.
     assert [path.name for path in saved_states(run.saving.states)] == [
         "step-00000004", "step-00000006",
     ]  # fmt: skip

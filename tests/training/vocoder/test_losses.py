@@ -118,7 +118,7 @@ def judged(*scores: float) -> list:
     [
         ((1.0, 1.0), (0.0, 0.0), 0.0),  # they know both
         ((0.0, 0.0), (1.0, 1.0), 4.0),  # they take each for the other
-        ((0.5, 0.5), (0.5, 0.5), 1.0),  # they cannot tell
+        ((0.5, 0.5), (0.5, 0.5), 1.0),  # they cannot notify
         ((1.0, 0.5), (0.0, 0.0), 0.25),
     ],
 )
