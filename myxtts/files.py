@@ -17,6 +17,8 @@ _KINDS = (
 class NotRegularError(OSError):
     """Something that has a file's name but is not a regular file."""
 
+    strerror: str
+
     def __init__(self, path: str | os.PathLike[str], kind: str):
         super().__init__(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))
 

@@ -19,6 +19,7 @@ from myxtts.data.store.errors import CacheError
 from myxtts.data.store.mmap import keep_freed_memory
 from myxtts.data.store.packed_cache import PackedCache
 from myxtts.data.store.shard_writer import BLOCK
+from myxtts.data.store.view import ColumnData
 from myxtts.data.store.workers import worker_count
 from myxtts.monitoring.timers import HAND_OVER, stage
 from myxtts.runtime import gpus
@@ -175,14 +176,9 @@ _gathers: WeakKeyDictionary = WeakKeyDictionary()
 
 def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
     """Gather blocks of rows: each utterance starts on one, and zeros fill its last."""
-    for name, data in cache.columns.items():
-        if data.array is None:
-            raise CacheError(
-                f"native loading needs the column {name!r} mapped or in memory: set "
-                "enable_memory_mapping or memory_cache, or use_tf_native_loading=false"
-            )
     names = list(cache.columns)
     sizes = {name: token_block if name == "tokens" else frame_block for name in names}
+    blocks = {name: _blocks(data, sizes[name]) for name, data in cache.columns.items()}
     widths = {name: data.column.width for name, data in cache.columns.items()}
     numbers = [getattr(cache, label) for label in LABELS]
     numbers += [cache.starts[name] // sizes[name] for name in names]
@@ -190,7 +186,7 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
     with tf.device("/CPU:0"):
         if voices is not None:
             voices_of, described = tf.constant(voices.rows), shared_tensor(voices.array)
-        columns = {n: shared_tensor(data.blocks(sizes[n])) for n, data in cache.columns.items()}
+        columns = {name: shared_tensor(array) for name, array in blocks.items()}
         # All numbers of an utterance in one row: one small gather instead of eight.
         table = tf.constant(np.stack(numbers, axis=1), tf.int64)
 
@@ -220,6 +216,15 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
         return batch | {"index": index}
 
     return gather
+
+
+def _blocks(data: ColumnData, rows: int) -> np.ndarray:
+    if data.array is None:
+        raise CacheError(
+            f"native loading needs the column {data.column.name!r} mapped or in memory: set "
+            "enable_memory_mapping or memory_cache, or use_tf_native_loading=false"
+        )
+    return data.column.blocks(data.array, rows)
 
 
 def finish(dataset: tf.data.Dataset, options: ReaderOptions, threads: int = 2) -> tf.data.Dataset:

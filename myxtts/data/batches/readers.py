@@ -144,9 +144,10 @@ def _padded_rows(
     """Copy utterances out of a column into one array that is padded with zeros."""
     shape = (len(starts), width) + ((data.column.width,) if data.column.width > 1 else ())
     out = aligned_empty(shape, data.column.dtype)
-    if data.array is not None and len(data.array):  # nothing is stored yet where it is empty
+    array = data.array
+    if array is not None and len(array):  # nothing is stored yet where it is empty
         rows = math.gcd(BLOCK, width)
-        blocks = data.blocks(rows)
+        blocks = data.column.blocks(array, rows)
         steps = np.arange(width // rows)
         taken = starts[:, None] // rows + steps
         taken[steps >= -(-lengths // rows)[:, None]] = len(blocks) - 1

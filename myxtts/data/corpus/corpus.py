@@ -92,6 +92,7 @@ def read_corpus(
     dialect = _describe(root, [train, val] if val else [train], utterances, speakers)
     _check_enough(root, dialect, utterances, usable.rejections, max_rejected)
     _check_words(root, dialect, utterances)
+    positions: Sequence[int]
     if val:
         positions = range(len(utterances) - len(held_out), len(utterances))
     else:
@@ -193,7 +194,7 @@ def _describe(
             findings.append(f"{listing.locator.prefix} in {listing.name} stands for the corpus")
         if listing.locator.by_name:
             findings.append(f"{listing.name} gives file names; their folders were searched for")
-    places = Counter()
+    places: Counter[str] = Counter()
     for utterance in utterances[:_SAMPLE]:
         folder = os.path.relpath(str(utterance.audio).removesuffix(utterance.audio.name), root)
         depth = utterance.id.count("/")

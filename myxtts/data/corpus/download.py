@@ -237,7 +237,7 @@ def _unpacked(archive: Path) -> BinaryIO:
     """Open an archive as its tar; tarfile itself unpacks whole chunks, whatever they grow to."""
     with open(archive, "rb") as file:
         start = file.read(6)
-    openers = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open}
+    openers: dict = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open}
     known = (opener for magic, opener in openers.items() if start.startswith(magic))
     return next(known, open)(archive, "rb")
 

@@ -82,7 +82,7 @@ class UtteranceFilter:
         locate, identify = listing.locator.locate, listing.locator.identify
         utterances = []
         for row in listing.rows:
-            path = locate(row.recording) if row.recording else None
+            path = row.recording and (locate(row.recording) or "")
             name = identify(path) if path else ""
             reason, detail = self._fault(row, path, name, listing)
             speaker = "" if reason else self._speakers.of(row, name)
@@ -104,9 +104,7 @@ class UtteranceFilter:
             self.rejections[index] = replace(self.rejections[index], seconds=seconds)
         return tuple(self.rejections)
 
-    def _fault(
-        self, row: MetadataRow, path: str | None, name: str, listing: Listing
-    ) -> tuple[str, str]:
+    def _fault(self, row: MetadataRow, path: str, name: str, listing: Listing) -> tuple[str, str]:
         """Return why a row cannot be used, as reason and detail; both are empty where it can."""
         if row.reason:
             return row.reason, row.detail
@@ -123,7 +121,7 @@ class UtteranceFilter:
         return "", ""
 
     def _reject(
-        self, row: MetadataRow, path: str | None, name: str, listing: str, reason: str, detail: str
+        self, row: MetadataRow, path: str, name: str, listing: str, reason: str, detail: str
     ) -> None:
         where = f"{listing}, line {row.line}" if row.line else ""
         shown = name or row.recording.removeprefix(self._root) or where

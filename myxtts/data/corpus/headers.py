@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from myxtts.audio.io import AudioError, AudioInfo, read_info
+from myxtts.audio.bounds import AudioInfo
+from myxtts.audio.io import AudioError, read_info
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.rejections import Rejection
 
@@ -28,8 +29,9 @@ def inspect_recordings(
     for utterance, header in zip(utterances, headers, strict=True):
         if isinstance(header, AudioError):
             rejections.append(Rejection(utterance.id, header.reason, str(header)))
-            header = None
-        infos.append(header)
+            infos.append(None)
+        else:
+            infos.append(header)
         if progress and (len(infos) % _BLOCK == 0 or len(infos) == len(utterances)):
             progress(len(infos), len(utterances))
     return infos, rejections

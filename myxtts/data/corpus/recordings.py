@@ -154,8 +154,8 @@ def make_locator(
     usual = [os.path.join(place, name) for place in (root, home) for name in AUDIO_FOLDERS]
     places = [wavs] if wavs else [place for place in usual if os.path.isdir(place)]
     bases = dict.fromkeys(folder_path(place) for place in (*places, home, root))
-    owners = dict.fromkeys(folder_path(place) for place in (*id_folders, *places, root))
-    owners = sorted(owners, key=len, reverse=True) if not id_folders else list(owners)
+    homes = dict.fromkeys(folder_path(place) for place in (*id_folders, *places, root))
+    owners = sorted(homes, key=len, reverse=True) if not id_folders else list(homes)
     return Locator(recordings, folder_path(home), tuple(bases), tuple(owners))
 
 
@@ -173,7 +173,7 @@ def without_extension(name: str) -> str:
 def _walk(folder: str) -> Iterator[tuple[str, str]]:
     """Yield recordings and texts below a folder with their extensions; symlinks are followed."""
     wanted = {*EXTENSIONS, ".txt"}
-    pending = [(folder, frozenset())]
+    pending: list[tuple[str, frozenset[tuple[int, int]]]] = [(folder, frozenset())]
     while pending:
         here, ancestors = pending.pop()
         try:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -286,7 +286,7 @@ def _is_phonetic(value: str) -> bool:
     return value.startswith("{") or any(mark in value for mark in "ˈˌː")
 
 
-def _share(values: list[str], claim) -> float:
+def _share(values: list[str], claim: Callable[[str], object]) -> float:
     """Return the share of the values that are not empty for which a claim holds."""
     values = [value for value in values if value]
     return sum(map(bool, map(claim, values))) / max(1, len(values))

@@ -1,6 +1,7 @@
 """The corpora of a configuration, each with its cache: the one to train on, and any other."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from myxtts.config.config import DataConfig
@@ -12,24 +13,24 @@ from myxtts.text.tokenizer import Tokenizer
 
 def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
     """The corpus of a configuration, and the separate one for validation if it names one."""
-    options = {
-        "language": data.language,
-        "speaker_pattern": data.speaker_pattern,
-        "max_rejected": data.max_rejected,
-    }
+    read = partial(
+        read_corpus,
+        language=data.language,
+        speaker_pattern=data.speaker_pattern,
+        max_rejected=data.max_rejected,
+    )
     separate = bool(data.val_dataset_path)
-    corpus = read_corpus(
+    corpus = read(
         data.dataset_path,
         metadata_train=data.metadata_train_file,
         metadata_eval=data.metadata_eval_file,
         wavs_train=data.wavs_train_dir,
         wavs_eval=data.wavs_eval_dir,
         val_fraction=0.0 if separate else data.val_fraction,
-        **options,
     )
     if not separate:
         return corpus, None
-    return corpus, read_corpus(data.val_dataset_path, val_fraction=0.0, **options)
+    return corpus, read(data.val_dataset_path, val_fraction=0.0)
 
 
 def build_tokenizer(corpora: Sequence[Corpus], units: str) -> Tokenizer:

@@ -12,7 +12,7 @@ from myxtts.data.features.prepare import PrepareReport, Work, fill
 from myxtts.data.rejections import Rejection
 from myxtts.data.store.shard_writer import Column
 from myxtts.data.store.store import Store, fingerprint
-from myxtts.data.store.view import ColumnData, StoreView
+from myxtts.data.store.view import StoreView
 from myxtts.data.store.workers import Workers
 from myxtts.monitoring.progress import Progress
 
@@ -53,7 +53,7 @@ def store_derived(
     view = StoreView(work.store)
     rows = view.find(keys_of(utterances))
     starts = np.where(view.lengths[rows] > 0, view.starts(work.column)[rows], -1)
-    return Derived(ColumnData(view, work.column).array, starts, rejections_of(utterances, view))
+    return Derived(view.mapped(work.column), starts, rejections_of(utterances, view))
 
 
 def derived_folders(folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,7 @@ class EmbeddingWork(DerivedWork):
 
 
 def store_embeddings(
-    utterances: Sequence[Utterance], folder: Path, encoder: VoiceEncoder, **options
+    utterances: Sequence[Utterance], folder: Path, encoder: VoiceEncoder, **options: Any
 ) -> tuple[Embeddings, list[Rejection]]:
     """Embed what is not stored yet, and map all of it; `options` are those of `store_derived`.
 

@@ -5,15 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from myxtts.audio.bounds import AudioInfo
 from myxtts.audio.cleanup import normalise_loudness, trim_silence
-from myxtts.audio.io import (
-    AudioError,
-    AudioInfo,
-    check_audible,
-    read_audio,
-    resample,
-    resampled_length,
-)
+from myxtts.audio.io import AudioError, check_audible, read_audio, resample, resampled_length
 from myxtts.audio.mel import mel_and_energy, num_frames
 from myxtts.audio.pitch import pitch
 from myxtts.config.config import AudioSpec, DataConfig

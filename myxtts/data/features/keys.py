@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,9 @@ from myxtts.data.rejections import Rejection
 from myxtts.data.store.shard_writer import hash64
 from myxtts.data.store.view import StoreView
 from myxtts.files import open_regular
+
+# Which utterances a store lacks.
+FindMissing = Callable[[Sequence[Utterance], StoreView], np.ndarray]
 
 _CONTENT_BLOCK = 1 << 22
 
@@ -46,8 +49,8 @@ def missing_tokens(utterances: Sequence[Utterance], view: StoreView) -> np.ndarr
 def rejections_of(utterances: Sequence[Utterance], view: StoreView) -> list[Rejection]:
     """The utterances that were tried and could not be stored, with the reasons of that time."""
     rows = view.find(keys_of(utterances))
-    empty = np.flatnonzero((rows >= 0) & (view.lengths[rows] == 0)) if len(view) else []
-    reasons = view.notes("reason") if len(empty) else ()
+    empty = np.flatnonzero((rows >= 0) & (view.lengths[rows] == 0)).tolist() if len(view) else []
+    reasons = view.notes("reason") if empty else ()
     return [Rejection.parse(utterances[i].id, reasons[rows[i]]) for i in empty]
 
 

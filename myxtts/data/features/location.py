@@ -28,7 +28,7 @@ def locate_cache(root: Path, config: DataConfig, tokenizer: Tokenizer) -> CacheL
     settings = FeatureSettings.from_config(config)
     folder = cache_folder(root, config.cache_dir)
     audio = {"kind": "features", **settings.as_dict()}
-    text = {"kind": "tokens", "tokenizer": tokenizer.fingerprint()}
+    text: dict[str, object] = {"kind": "tokens", "tokenizer": tokenizer.fingerprint()}
     if tokenizer.language_versions:
         text["languages"] = tokenizer.language_versions
     table = {"tokenizer.json": tokenizer.to_json()}

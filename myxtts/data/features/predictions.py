@@ -1,6 +1,7 @@
 """Teacher-forced mels: what an acoustic model predicts along the true alignments."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -49,4 +50,4 @@ class PredictionWork(DerivedWork):
                     f"the voice predicts values for {one.id} that are not finite: train the "
                     "vocoder with another voice, or omit --on-predicted-mels"
                 )
-            yield recording_row(one, lambda mel=stored: {"mel": mel})
+            yield recording_row(one, partial(dict, mel=stored))

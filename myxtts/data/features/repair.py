@@ -9,7 +9,7 @@ import numpy as np
 
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import derived_folders
-from myxtts.data.features.keys import missing_features, missing_tokens
+from myxtts.data.features.keys import FindMissing, missing_features, missing_tokens
 from myxtts.data.features.location import CacheLocation
 from myxtts.data.features.prepare import PrepareReport, prepare
 from myxtts.data.features.status import disk_bytes, other_stores
@@ -29,7 +29,7 @@ class RepairReport:
 
 
 def verify_cache(
-    location: CacheLocation, utterances: Sequence[Utterance] = (), progress=None
+    location: CacheLocation, utterances: Sequence[Utterance] = (), progress: Progress | None = None
 ) -> list[Problem]:
     """Read every byte of the stores, and name what they lack of the utterances.
 
@@ -45,8 +45,8 @@ def verify_cache(
             found += _missing(store, utterances, find_missing)
         problems += found
     for folder in derived_folders(location.folder):
-        store = _read_or_none(folder)
-        problems += store.verify(progress) if store else [_without_manifest(folder)]
+        derived = _read_or_none(folder)
+        problems += derived.verify(progress) if derived else [_without_manifest(folder)]
     return problems
 
 
@@ -127,7 +127,9 @@ def _without_manifest(folder: Path) -> Problem:
     return Problem(f"{folder.name}/store.json", "missing or damaged")
 
 
-def _missing(store: Store, utterances: Sequence[Utterance], find_missing) -> list[Problem]:
+def _missing(
+    store: Store, utterances: Sequence[Utterance], find_missing: FindMissing
+) -> list[Problem]:
     missing = np.ones(len(utterances), bool)
     if store.folder.exists():
         missing = find_missing(utterances, StoreView(store))

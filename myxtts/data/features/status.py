@@ -8,7 +8,7 @@ import numpy as np
 
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import derived_folders
-from myxtts.data.features.keys import keys_of, missing_features, missing_tokens
+from myxtts.data.features.keys import FindMissing, keys_of, missing_features, missing_tokens
 from myxtts.data.features.location import CacheLocation
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.store import Store, read_store
@@ -104,7 +104,9 @@ def _line(name: str, part: StoreInventory) -> str:
     )
 
 
-def _count_derived(folder: Path, utterances: Sequence[Utterance]):
+def _count_derived(
+    folder: Path, utterances: Sequence[Utterance]
+) -> tuple[tuple[tuple[str, str, StoreInventory], ...], tuple[str, ...]]:
     """By kind and maker; one that is damaged is only named, since nothing else depends on it."""
     derived, damaged = [], []
     for path in derived_folders(folder):
@@ -119,7 +121,7 @@ def _count_derived(folder: Path, utterances: Sequence[Utterance]):
 
 
 def _count(
-    store: Store, utterances: Sequence[Utterance], find_missing
+    store: Store, utterances: Sequence[Utterance], find_missing: FindMissing
 ) -> tuple[StoreInventory, StoreView | None]:
     if not store.folder.exists():
         return StoreInventory(store.folder, 0, len(utterances), 0, 0, 0), None

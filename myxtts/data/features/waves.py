@@ -1,6 +1,7 @@
 """Waveforms in the cache, hop by hop, next to the mels that they belong to."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,7 @@ from myxtts.audio.mel import num_frames
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.derived import WAVES, DerivedWork
 from myxtts.data.features.features import FeatureSettings, load_samples
-from myxtts.data.features.prepare import (
-    estimate_bytes,
-    recording_row,
-)
+from myxtts.data.features.prepare import estimate_bytes, recording_row
 from myxtts.data.store.shard_writer import Column, Row
 
 # Raised whenever the same settings give other numbers.
@@ -49,7 +47,8 @@ class WaveWork(DerivedWork):
         return estimate_bytes(utterances, self.settings) * self.column.row_bytes // features
 
     def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
-        return (recording_row(one, lambda one=one: {"wave": self._wave(one)}) for one in utterances)
+        return (recording_row(one, partial(self._arrays, one)) for one in utterances)
 
-    def _wave(self, utterance: Utterance) -> np.ndarray:
-        return as_hops(load_samples(utterance.audio, self.settings, utterance.speed), self.settings)
+    def _arrays(self, utterance: Utterance) -> dict[str, np.ndarray]:
+        samples = load_samples(utterance.audio, self.settings, utterance.speed)
+        return {"wave": as_hops(samples, self.settings)}

@@ -4,13 +4,14 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.shard_index import decode_index
 from myxtts.data.store.store import Problem, Store
+from myxtts.monitoring.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Damage:
         return utterance_id in self.ids or shard in self.shards
 
 
-def find_damage(store: Store, progress: Callable[[int, int], None] | None = None) -> list[Problem]:
+def find_damage(store: Store, progress: Progress | None = None) -> list[Problem]:
     """What differs from its checksums, in shards that this process has not checked as they are."""
     if not store.folder.exists():
         return []
@@ -47,7 +48,7 @@ def find_damage(store: Store, progress: Callable[[int, int], None] | None = None
     return problems
 
 
-def drop_damage(store: Store, progress: Callable[[int, int], None] | None = None) -> list[Problem]:
+def drop_damage(store: Store, progress: Progress | None = None) -> list[Problem]:
     """Find damage, report it in the log, and drop it, so that it is made again."""
     problems = find_damage(store, progress)
     report_damage(store, problems)
@@ -122,5 +123,5 @@ def _is_settled(identity: tuple | None, now: int) -> bool:
     return identity is not None and all(now - one[3] > _RECENT_NS for one in identity)
 
 
-_checked: dict[Path, tuple] = {}
+_checked: dict[Path, tuple | None] = {}
 _dropped: defaultdict[Path, Damage] = defaultdict(Damage)

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 # Every mapped file must start on a page. 64 KiB is the largest page size of the usual kernels.
 ALIGNMENT = 65536
@@ -42,7 +43,8 @@ def map_files(paths: Sequence[Path], sizes: Sequence[int]) -> np.ndarray:
     for path, size in zip(paths, sizes, strict=True):
         _map_one(libc, path, size, at)
         at += size
-    return np.frombuffer(block, np.uint8)
+    # It has a buffer, which the stubs do not know.
+    return np.frombuffer(block, np.uint8)  # type: ignore[call-overload]
 
 
 def read_files(paths: Sequence[Path], sizes: Sequence[int]) -> np.ndarray:
@@ -50,17 +52,17 @@ def read_files(paths: Sequence[Path], sizes: Sequence[int]) -> np.ndarray:
     out = aligned_empty((sum(sizes),), np.uint8)
     at = 0
     for path, size in zip(paths, sizes, strict=True):
-        _read_exactly(path, 0, memoryview(out[at : at + size]))
+        _read_exactly(path, 0, out[at : at + size].data)
         at += size
     return out
 
 
 def read_range(path: Path, offset: int, out: np.ndarray) -> None:
     """Fill a contiguous array from a file at a byte offset."""
-    _read_exactly(path, offset, memoryview(out).cast("B"))
+    _read_exactly(path, offset, out.data.cast("B"))
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
+def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return an uninitialised array whose data start on 64 bytes, as TensorFlow's kernels want."""
     dtype = np.dtype(dtype)
     size = dtype.itemsize
@@ -140,9 +142,8 @@ def _libc() -> ctypes.CDLL:
     if _LIBC is None:
         library = ctypes.CDLL(None, use_errno=True)
         library.mmap.restype = ctypes.c_void_p
-        library.mmap.argtypes = (
-            [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
-        )
+        numbers = [ctypes.c_int] * 3
+        library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *numbers, ctypes.c_long]
         library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         library.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]

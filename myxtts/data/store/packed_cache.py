@@ -4,7 +4,7 @@
 may be incomplete: an utterance whose features are not stored has the start -1 in their columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -49,9 +49,9 @@ class PackedCache:
     language: np.ndarray
     text_lengths: np.ndarray
     mel_lengths: np.ndarray
-    columns: dict[str, ColumnData]
+    columns: Mapping[str, ColumnData]
     starts: dict[str, np.ndarray]
-    recordings: Sequence[Utterance] | None = None
+    recordings: Sequence[Utterance] = ()
     embeddings: Embeddings | None = None
     logged: set[str] = field(
         default_factory=set
@@ -77,7 +77,7 @@ class PackedCache:
             text_lengths=self.text_lengths[chosen],
             mel_lengths=self.mel_lengths[chosen],
             starts={name: starts[chosen] for name, starts in self.starts.items()},
-            recordings=None if self.recordings is None else _select(self.recordings, chosen),
+            recordings=_select(self.recordings, chosen) if self.recordings else (),
             embeddings=None if self.embeddings is None else self.embeddings.select(chosen),
         )
 
@@ -110,9 +110,8 @@ class PackedCache:
 
     def read_ahead(self, positions: np.ndarray) -> None:
         """Let the kernel know which mels will be wanted soon."""
-        starts = self.starts["mel"][positions].tolist()
-        for start, length in zip(starts, self.mel_lengths[positions].tolist(), strict=True):
-            self.columns["mel"].read_ahead(start, length)
+        starts, lengths = self.starts["mel"][positions], self.mel_lengths[positions]
+        self.columns["mel"].read_ahead(starts.tolist(), lengths.tolist())
 
 
 def open_cache(

@@ -13,7 +13,7 @@ from myxtts.data.store.errors import REMEDY, CacheError
 from myxtts.files import NotRegularError, read_regular
 
 
-class Strings(Sequence):
+class Strings(Sequence[str]):
     """Many strings in one blob, decoded where they are asked for: a million cost milliseconds."""
 
     def __init__(self, blob: bytes, starts: np.ndarray, ends: np.ndarray):
@@ -43,7 +43,8 @@ class Strings(Sequence):
     def __len__(self) -> int:
         return len(self.ends)
 
-    def __getitem__(self, position: int) -> str:
+    # It has no slices: `select` shares the blob.
+    def __getitem__(self, position: int) -> str:  # type: ignore[override]
         return self.blob[self.starts[position] : self.ends[position]].decode()
 
     def __iter__(self) -> Iterator[str]:
@@ -105,10 +106,9 @@ def decode_index(path: Path) -> ShardIndex:
         raise CacheError(f"{path} describes another shard, {header['name']}{REMEDY}")
     notes = [key[5:-6] for key in arrays if key.startswith("note.") and key.endswith(".bytes")]
     return ShardIndex(
-        **header,
         ids=_strings(arrays, "ids"),
         notes={note: _strings(arrays, f"note.{note}") for note in sorted(notes)},
-        **{name: arrays[name] for name in ARRAYS},
+        **header | {name: arrays[name] for name in ARRAYS},
     )
 
 

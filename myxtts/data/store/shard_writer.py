@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -43,6 +44,10 @@ class Column:
         size = (rows + BLOCK) * self.row_bytes
         return size + -size % self.unit
 
+    def blocks(self, array: np.ndarray, rows: int) -> np.ndarray:
+        """An array as blocks of so many rows, a divisor of BLOCK; the last one is all zeros."""
+        return array.reshape(-1, rows * self.width)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -65,7 +70,7 @@ class ShardDraft:
         self.rows: list[Row] = []
         self.lengths: list[int] = []
         self.checksums: list[list[int]] = []
-        self.files = {}
+        self.files: dict[str, BinaryIO] = {}
 
     def __enter__(self) -> "ShardDraft":
         try:
@@ -76,7 +81,7 @@ class ShardDraft:
             raise
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         for name, file in self.files.items():
             with contextlib.suppress(OSError):  # closing flushes, which fails again on a full disk
                 file.close()
@@ -91,7 +96,7 @@ class ShardDraft:
             expected = (length,) if column.width == 1 else (length, column.width)
             if array.shape != expected:
                 raise ValueError(f"{row.id}: {column.name} is {array.shape}, not {expected}")
-            data, filler = memoryview(array).cast("B"), bytes(-length % BLOCK * column.row_bytes)
+            data, filler = array.data.cast("B"), bytes(-length % BLOCK * column.row_bytes)
             crcs[number] = zlib.crc32(filler, zlib.crc32(data))
             with naming(self._target(column.name)):
                 self.files[column.name].write(data)

@@ -28,6 +28,7 @@ from myxtts.data.store.shard_index import ARRAYS, ShardIndex, Strings, decode_in
 from myxtts.data.store.shard_writer import Column, Row, ShardDraft, hash64, in_blocks
 from myxtts.files import NotRegularError, read_regular
 from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.progress import Progress
 
 FORMAT_VERSION = 1
 logger = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class Store:
 
     def write_shard(
         self, rows: Iterable[Row], keys: Sequence[tuple[str, int]], generation: int = 0
-    ):
+    ) -> ShardIndex:
         """Write one shard and publish it; `keys` are the (id, signature) pairs of its rows.
 
         The name is derived from the keys, so that the same work has the same name in every run.
@@ -182,13 +183,15 @@ class Store:
 
     # Checking
 
-    def verify(self, progress=None) -> list[Problem]:
+    def verify(self, progress: Progress | None = None) -> list[Problem]:
         """Read every byte and report all that is not as it was written, shards in parallel."""
         problems = self._verify_fixed_files() + self.check_shards(self.index_files(), progress)
         names = [path.name for path in self._leftovers()]
         return problems + [Problem(name, "a foreign or temporary file") for name in names]
 
-    def check_shards(self, indexes: Sequence[Path], progress=None) -> list[Problem]:
+    def check_shards(
+        self, indexes: Sequence[Path], progress: Progress | None = None
+    ) -> list[Problem]:
         """Compare every byte of some shards with their checksums, in parallel."""
         problems = []
         with ThreadPoolExecutor(available_cores()) as pool:
@@ -315,7 +318,7 @@ def _damaged_rows(data: np.ndarray, column: Column, index: ShardIndex, number: i
     first = (index.starts * column.row_bytes).tolist()
     last = ((index.starts + in_blocks(index.lengths)) * column.row_bytes).tolist()
     expected = index.checksums[:, number].tolist()
-    return [i for i, crc in enumerate(expected) if zlib.crc32(data[first[i] : last[i]]) != crc]
+    return [i for i, crc in enumerate(expected) if zlib.crc32(data[first[i] : last[i]].data) != crc]
 
 
 # The folders that this process holds: a lock of the kernel's tells apart processes only.

@@ -49,6 +49,15 @@ class StoreView:
         bases = np.cumsum([0, *sizes])[:-1]
         return self.offsets + bases[self.shard] if len(self) else self.offsets
 
+    def files(self, column: Column) -> tuple[list[Path], list[int]]:
+        """The files of a column, shard by shard, and their sizes."""
+        paths = [self.store.column_path(shard.name, column.name) for shard in self.shards]
+        return paths, [shard.sizes[column.name] for shard in self.shards]
+
+    def mapped(self, column: Column) -> np.ndarray:
+        """A column of all shards as one array of rows."""
+        return _in_rows(mmap.map_files(*self.files(column)), column)
+
     def find(self, keys: np.ndarray) -> np.ndarray:
         """The latest row for each key, or -1."""
         order = self._by_key
@@ -75,24 +84,19 @@ class ColumnData:
         self, view: StoreView, column: Column, mapped: bool = True, in_memory: bool = False
     ):
         self.column = column
-        self.paths = [view.store.column_path(s.name, column.name) for s in view.shards]
-        self.sizes = [shard.sizes[column.name] for shard in view.shards]
-        self.array = None
+        self.paths, self.sizes = view.files(column)
+        self.array: np.ndarray | None = None
         if in_memory:
             self._bytes = _in_memory(tuple(self.paths), tuple(self.sizes))
-            self.array = self._shape(self._bytes)
+            self.array = _in_rows(self._bytes, column)
         elif mapped:
-            self.array = self._shape(mmap.map_files(self.paths, self.sizes))
+            self.array = view.mapped(column)
         self.is_mapped = mapped and not in_memory
         self._bases = np.cumsum([0, *self.sizes])
 
     @property
     def rows(self) -> int:
         return sum(self.sizes) // self.column.row_bytes
-
-    def blocks(self, rows: int) -> np.ndarray:
-        """The array as blocks of so many rows, a divisor of BLOCK; the last one is all zeros."""
-        return self.array.reshape(-1, rows * self.column.width)
 
     def copy(self, start: int, length: int, out: np.ndarray) -> None:
         """Copy rows into the beginning of `out`."""
@@ -104,16 +108,23 @@ class ColumnData:
         with stage(READ):
             mmap.read_range(self.paths[shard], offset - int(self._bases[shard]), out[:length])
 
-    def read_ahead(self, start: int, length: int) -> None:
+    def read_ahead(self, starts: Sequence[int], lengths: Sequence[int]) -> None:
+        """Let the kernel know which rows of a mapped array will be wanted soon."""
+        if self.array is None:
+            return
         size = self.column.row_bytes
-        mmap.read_ahead(self.array, start * size, (start + length) * size)
+        for start, length in zip(starts, lengths, strict=True):
+            mmap.read_ahead(self.array, start * size, (start + length) * size)
 
     def resident_fraction(self) -> float:
-        return mmap.resident_fraction(self.array) if self.is_mapped else 1.0
+        if self.array is None or not self.is_mapped:
+            return 1.0
+        return mmap.resident_fraction(self.array)
 
-    def _shape(self, data: np.ndarray) -> np.ndarray:
-        rows = data.view(self.column.dtype)
-        return rows if self.column.width == 1 else rows.reshape(-1, self.column.width)
+
+def _in_rows(data: np.ndarray, column: Column) -> np.ndarray:
+    rows = data.view(column.dtype)
+    return rows if column.width == 1 else rows.reshape(-1, column.width)
 
 
 def _in_memory(paths: tuple[Path, ...], sizes: tuple[int, ...]) -> np.ndarray:

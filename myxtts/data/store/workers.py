@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -40,10 +40,10 @@ class Workers:
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def run(self, tasks: Sequence[Callable[[], Result]]) -> Iterator[Result]:
+    def run(self, tasks: Sequence[Callable[[], Result]]) -> Generator[Result, None, None]:
         """Yield results as they come; leaving early ends the processes at once."""
         if self.count <= 1 or len(tasks) < FEW_TASKS:
             with single_threaded_blas():
@@ -123,5 +123,6 @@ def _start_worker() -> None:
 
 def _end_with_parent() -> None:
     """End this worker when the process that wanted its work was killed: nobody else would."""
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
-    os._exit(1)
+    if parent := multiprocessing.parent_process():
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)

@@ -149,7 +149,8 @@ def test_shards_lie_behind_one_another_in_one_array(store, in_memory):
     assert sorted(view.starts(COLUMNS[1]).tolist()) == [0, 16384]
     data = ColumnData(view, COLUMNS[0], in_memory=in_memory)
     assert data.array.shape == (16384, 2) and data.rows == 16384
-    assert data.blocks(16).shape == (1024, 32) and not data.blocks(16)[-1].any()
+    blocks = data.column.blocks(data.array, 16)
+    assert blocks.shape == (1024, 32) and not blocks[-1].any()
     assert data.array.ctypes.data % 64 == 0 and data.array.flags.c_contiguous
     expected = np.zeros((16384, 2), np.float32)
     expected[order[7] : order[7] + 3] = 7
