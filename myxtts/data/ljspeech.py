@@ -1,6 +1,7 @@
 """`LJSpeechDataset`: a corpus, its cache and its batches behind one object."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batches.modes import ModeOpener
@@ -15,6 +16,9 @@ from myxtts.data.features.repair import RepairReport, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import Progress
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 SUBSETS = ("all", "train", "val")
 
@@ -72,7 +76,7 @@ class LJSpeechDataset:
         num_parallel_calls: int | None = None,
         shuffle: bool = True,
         epoch: int = 0,
-    ):
+    ) -> "tf.data.Dataset":
         """One epoch as a tf.data.Dataset of dicts, padded, exactly `batch_size` utterances each.
 
         Without `use_cache_files` features are computed from the recordings and nothing is written.

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class CacheFiller:
         store: Store | None,
         allowed_bytes: int,
         shard_size: int,
-        known_bad: set[str] = frozenset(),
+        known_bad: Iterable[str] = (),
     ):
         self.utterances, self.settings, self.store = utterances, settings, store
         self.allowed_bytes, self.shard_size = allowed_bytes, shard_size

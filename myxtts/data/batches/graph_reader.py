@@ -27,6 +27,7 @@ from myxtts.runtime import gpus
 logger = logging.getLogger(__name__)
 
 TensorBatch = dict[str, tf.Tensor]
+Gather = Callable[..., TensorBatch]
 LABELS = ("text_lengths", "mel_lengths", "speaker", "language")
 
 
@@ -162,7 +163,7 @@ def shared_tensor(array: np.ndarray) -> tf.Tensor:
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
-def _native_gather(cache: PackedCache, plan: BatchPlan):
+def _native_gather(cache: PackedCache, plan: BatchPlan) -> Gather:
     """The function (index, frames, tokens) -> batch over a cache's tensors, traced only once."""
     blocks = (math.gcd(BLOCK, *plan.frames.tolist()), math.gcd(BLOCK, *plan.tokens.tolist()))
     gathers = _gathers.setdefault(cache, {})
@@ -174,7 +175,7 @@ def _native_gather(cache: PackedCache, plan: BatchPlan):
 _gathers: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
+def _build_gather(cache: PackedCache, frame_block: int, token_block: int) -> Gather:
     """Gather blocks of rows: each utterance starts on one, and zeros fill its last."""
     names = list(cache.columns)
     sizes = {name: token_block if name == "tokens" else frame_block for name in names}
@@ -190,14 +191,7 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
         # All numbers of an utterance in one row: one small gather instead of eight.
         table = tf.constant(np.stack(numbers, axis=1), tf.int64)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.int64),
-            tf.TensorSpec([], tf.int32),
-            tf.TensorSpec([], tf.int32),
-        ]
-    )
-    def gather(index, frames, tokens) -> TensorBatch:
+    def gather(index: tf.Tensor, frames: tf.Tensor, tokens: tf.Tensor) -> TensorBatch:
         found = dict(
             zip([*LABELS, *names], tf.unstack(tf.gather(table, index), axis=1), strict=True)
         )
@@ -215,7 +209,8 @@ def _build_gather(cache: PackedCache, frame_block: int, token_block: int):
             batch["embedding"] = tf.gather(described, tf.gather(voices_of, index))
         return batch | {"index": index}
 
-    return gather
+    scalar = tf.TensorSpec([], tf.int32)
+    return tf.function(gather, input_signature=[tf.TensorSpec([None], tf.int64), scalar, scalar])
 
 
 def _blocks(data: ColumnData, rows: int) -> np.ndarray:

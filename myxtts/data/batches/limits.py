@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from myxtts.audio.io import MIN_SAMPLES, TOO_SHORT, AudioInfo, examine_audio
+from myxtts.audio.bounds import AudioInfo
+from myxtts.audio.io import MIN_SAMPLES, TOO_SHORT, examine_audio
 from myxtts.config.config import DataConfig
 from myxtts.data.batches.split import Split
 from myxtts.data.corpus.corpus import Corpus
@@ -69,7 +70,9 @@ def examine(
     tokens = [len(ids) for ids in encode_all(utterances, tokenizer)]
     settings = FeatureSettings.from_config(data)
     for utterance, info, count in zip(utterances, infos, tokens, strict=True):
-        fault = info and next(_faults(info, len(utterance.text), count, data, settings), None)
+        if info is None:
+            continue
+        fault = next(_faults(info, len(utterance.text), count, data, settings), None)
         if fault:
             rejections.append(Rejection(utterance.id, *fault, info.seconds))
     lengths = {u.id: info.seconds for u, info in zip(utterances, infos, strict=True) if info}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class ModeOpener:
         tokenizer: Tokenizer,
         corpora: Sequence[Corpus],
         progress: Progress | None,
-        profiler,
+        profiler: Any,
         speakers: Collection[str] | None = None,
     ):
         self.config, self.data = config, config.data

@@ -20,7 +20,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,16 @@ logger = logging.getLogger(__name__)
 
 Batch = dict[str, np.ndarray]
 Lookup = Callable[[int], dict[str, np.ndarray] | None]
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Plan(Protocol):
+    """Which utterances share a batch: their positions in the cache, batch by batch."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, batch: int, /) -> np.ndarray: ...
 
 
 def host_batches(cache: PackedCache, plan: BatchPlan) -> Iterator[Batch]:
@@ -62,7 +71,7 @@ def filling_batches(
 
 
 def worked_ahead(
-    plan: BatchPlan,
+    plan: Plan,
     work: Callable[[int], Item],
     is_wanted: Callable[[int], bool],
     workers: int,
@@ -124,8 +133,8 @@ def _make_batch(
 ) -> Batch:
     lengths = cache.mel_lengths[positions].astype(np.int32)
     for row, position in enumerate(positions.tolist()):
-        if position in computed:
-            lengths[row] = len(computed[position]["mel"])
+        if (features := computed.get(position)) is not None:
+            lengths[row] = len(features["mel"])
     batch = labels(cache, positions, lengths)
     for name, data in cache.columns.items():
         width, own = (tokens, batch["text_lengths"]) if name == "tokens" else (frames, lengths)
@@ -133,8 +142,8 @@ def _make_batch(
         stored = np.where(starts == NOT_CACHED, 0, own)
         batch[name] = _padded_rows(data, starts, stored, width)
         for row, position in enumerate(positions.tolist() if name != "tokens" else ()):
-            if position in computed:
-                batch[name][row, : own[row]] = computed[position][name]
+            if (features := computed.get(position)) is not None:
+                batch[name][row, : own[row]] = features[name]
     return batch
 
 

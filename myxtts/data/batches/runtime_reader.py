@@ -1,6 +1,6 @@
 """Batches whose features are computed from the recordings in the graph: nothing is stored."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache as cached_once
 from functools import partial
 
@@ -25,6 +25,8 @@ from myxtts.data.features.features import FeatureSettings, load_samples
 from myxtts.data.store.mmap import aligned_empty, keep_freed_memory
 from myxtts.data.store.packed_cache import PackedCache
 from myxtts.monitoring.timers import FEATURES, stages
+
+Compute = Callable[[TensorBatch], TensorBatch]
 
 
 def runtime_batches(
@@ -93,9 +95,9 @@ def _waveform_batch(
     # A frame more than planned: what is left over of the last hop must have room.
     samples = aligned_empty((len(kept), (int(plan.frames[number]) + 1) * hop), np.float32)
     lengths = np.zeros(len(kept), np.int32)
-    for row, source in enumerate(kept):
-        lengths[row] = len(found[source])
-        samples[row, : lengths[row]] = found[source]
+    for row, source in enumerate(one for one in found if one is not None):
+        lengths[row] = len(source)
+        samples[row, : lengths[row]] = source
         samples[row, lengths[row] :] = 0
     batch = readers.labels(cache, positions, cache.mel_lengths[positions].astype(np.int32))
     tokens = cache.columns["tokens"]
@@ -112,7 +114,7 @@ def _waveform_signature(cache: PackedCache) -> dict[str, tf.TensorSpec]:
     return spec | {"sample_lengths": tf.TensorSpec([None], tf.int32)}
 
 
-def _compiled_features(cache: PackedCache, settings: FeatureSettings):
+def _compiled_features(cache: PackedCache, settings: FeatureSettings) -> Compute:
     """The function waveforms -> features for batches of a cache, traced only once."""
     signature = _waveform_signature(cache)
     key = (settings, tuple(signature.items()))
@@ -124,7 +126,7 @@ def _compiled_features(cache: PackedCache, settings: FeatureSettings):
 _compiled: dict = {}
 
 
-def _features_in_graph(settings: FeatureSettings):
+def _features_in_graph(settings: FeatureSettings) -> Compute:
     """Build the function that replaces a batch's waveforms by their features."""
     spec = settings.spec
     spent = _seconds_in_graph()

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from myxtts.data.store.errors import CacheError
 from myxtts.data.store.packed_cache import PackedCache, open_cache
 from myxtts.data.store.view import StoreView
 from myxtts.data.store.workers import worker_count
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from myxtts.data.batches.graph_reader import Batches, ReaderOptions
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +105,7 @@ def open_stores(location: CacheLocation, data: DataConfig, keys: np.ndarray) -> 
     )
 
 
-def split_batches(split: Split, plan: BatchPlan, data: DataConfig):
+def split_batches(split: Split, plan: BatchPlan, data: DataConfig) -> "Batches":
     """Batches by the reader that fits the mode and what is stored."""
     from myxtts.data.batches import graph_reader, runtime_reader
 
@@ -116,7 +121,7 @@ def split_batches(split: Split, plan: BatchPlan, data: DataConfig):
 
 def split_dataset(
     split: Split, plan: BatchPlan, data: DataConfig, parallel_calls: int | None = None
-):
+) -> "tf.data.Dataset":
     """The same batches as one epoch of a tf.data.Dataset."""
     from myxtts.data.batches import graph_reader, runtime_reader
 
@@ -138,7 +143,7 @@ def split_dataset(
     return dataset.filter(lambda batch: len(batch["index"]) > 0)
 
 
-def _loaded(split: Split, options, load: Callable[..., Loaded]) -> Loaded:
+def _loaded(split: Split, options: "ReaderOptions", load: Callable[..., Loaded]) -> Loaded:
     """What is stored by the configured reader, or by the other one where native loading fails."""
     try:
         return load(options)
@@ -157,12 +162,13 @@ def _loaded(split: Split, options, load: Callable[..., Loaded]) -> Loaded:
 def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterator[readers.Batch]:
     """Batches of an incomplete cache, which stores what it lacks as far as `auto` decided."""
     split = refreshed(split, data)  # these batches may have been read, and stored, before
-    stores = split.decision.action in (auto_mode.STORE_ALL, auto_mode.STORE_SOME)
+    decision = split.decision or auto_mode.Decision(auto_mode.STORE_NONE, 0, "")
+    stores = decision.action in (auto_mode.STORE_ALL, auto_mode.STORE_SOME)
     filler = CacheFiller(
         split.utterances,
         split.location.settings,
         split.location.features if stores else None,
-        split.decision.allowed_bytes,
+        decision.allowed_bytes,
         shard_size(len(split.utterances)),
         split.known_bad,
     )
@@ -185,7 +191,7 @@ def refreshed(split: Split, data: DataConfig) -> Split:
         return split
     bad = split.known_bad.union(*(filling.bad for filling in new))
     split = replace(split, known_bad=bad, folded=split.folded + len(new))
-    if any(filling.stored for filling in new):
+    if split.decision and any(filling.stored for filling in new):
         allowed = min(filling.allowed_bytes for filling in new)
         split.decision = replace(split.decision, allowed_bytes=allowed)
         split.cache = with_stored_features(split, data)

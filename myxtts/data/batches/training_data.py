@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +18,16 @@ from myxtts.data.corpus.language_check import check_languages
 from myxtts.data.corpus.utterance import CorpusError, with_speed_perturbation
 from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
 from myxtts.data.features.embeddings import VoiceEncoder, compute_embeddings, store_embeddings
+from myxtts.data.rejections import Rejection
 from myxtts.data.store.errors import CacheError
+from myxtts.data.store.packed_cache import Embeddings
 from myxtts.monitoring.progress import Progress
 from myxtts.text.tokenizer import Tokenizer
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from myxtts.data.batches.graph_reader import Batches
 
+logger = logging.getLogger(__name__)
 
 READERS = {
     "native": "batches are gathered in the graph from the cache",
@@ -83,7 +88,7 @@ class TrainingData:
         self.train = refreshed(self.train, self.config.data)
         self.val = self.val and refreshed(self.val, self.config.data)
 
-    def train_batches(self, epoch: int = 0, start: int = 0):
+    def train_batches(self, epoch: int = 0, start: int = 0) -> "Batches":
         """The batches of an epoch, from any of them on."""
         self.refresh()
         batches = self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
@@ -107,7 +112,7 @@ class TrainingData:
                 raise CorpusError(f"{self.corpus.root}: none of its recordings can be used")
             epoch, start = epoch + 1, 0
 
-    def val_batches(self):
+    def val_batches(self) -> "Batches":
         """All validation utterances, always in the same batches."""
         if self.val is None:
             raise CorpusError("this corpus has no validation part: raise val_fraction")
@@ -116,7 +121,7 @@ class TrainingData:
         self._log_reader("validation", batches.reader)
         return batches
 
-    def speaker_batches(self, each: int = 4):
+    def speaker_batches(self, each: int = 4) -> "Batches":
         """Batches of the first few utterances of each speaker."""
         self.refresh()
         speaker = self.train.cache.speaker
@@ -136,7 +141,9 @@ class TrainingData:
     def batch_options(self) -> BatchOptions:
         return batch_options(self.config)
 
-    def _batches(self, split: Split, options: BatchOptions, epoch: int, start: int, shuffle: bool):
+    def _batches(
+        self, split: Split, options: BatchOptions, epoch: int, start: int, shuffle: bool
+    ) -> "Batches":
         plan = split.plan(options, epoch, shuffle).skip(start)
         return split_batches(split, plan, self.config.data)
 
@@ -151,7 +158,9 @@ def with_embeddings(
     return split.keep(embeddings.rows >= 0, rejections)
 
 
-def _embeddings(split: Split, encoder: VoiceEncoder, data: DataConfig, progress):
+def _embeddings(
+    split: Split, encoder: VoiceEncoder, data: DataConfig, progress: Progress | None
+) -> tuple[Embeddings, list[Rejection]]:
     if split.mode == "runtime":
         return compute_embeddings(split.utterances, encoder, progress)
     try:

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from myxtts.data.batches.graph_reader import (
+    Gather,
     ReaderOptions,
     TensorBatch,
     finish,
@@ -68,7 +69,7 @@ def native_segments(
 _segment_cuts: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def _build_segment_cut(source: SegmentSource, frames: int):
+def _build_segment_cut(source: SegmentSource, frames: int) -> Gather:
     """The function (positions, first frames) -> batch over a source's arrays."""
     names = list(source.columns)
     hop = source.settings.spec.hop_length
@@ -78,8 +79,7 @@ def _build_segment_cut(source: SegmentSource, frames: int):
         table = tf.constant(np.stack(numbers, axis=1), tf.int64)
     silence = {"mel": source.silence}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)] * 2)
-    def cut(positions, first) -> TensorBatch:
+    def cut(positions: tf.Tensor, first: tf.Tensor) -> TensorBatch:
         found = tf.gather(table, positions)
         at = first[:, None] + tf.range(frames, dtype=tf.int64)
         is_inside = at < found[:, :1]
@@ -93,4 +93,4 @@ def _build_segment_cut(source: SegmentSource, frames: int):
         noise = tf.cast(first[0], tf.int32)
         return {**batch, "waveform": waveform, "first_frame": noise, "index": positions}
 
-    return cut
+    return tf.function(cut, input_signature=[tf.TensorSpec([None], tf.int64)] * 2)

@@ -8,7 +8,7 @@ A batch is a dict:
     index        int64   [batch]                 positions, to name the utterances
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,9 +18,11 @@ from myxtts.data.batches.readers import Batch, log_once, worked_ahead
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, check_finite, features_of, load_samples
 from myxtts.data.features.waves import as_hops
+from myxtts.data.store.errors import CacheError
 from myxtts.data.store.view import ColumnData
 from myxtts.errors import UserError
 
+Found = dict[int, Batch | None]  # what was read of recordings, by position
 COLUMNS = ("mel", "pitch", "wave")
 
 
@@ -115,10 +117,11 @@ class SegmentSource:
                 for position, start in zip(positions, starts, strict=True)
             ]
             kept = [n for n, row in enumerate(rows) if row is not None]
+            segments = [row for row in rows if row is not None]
             if not kept:  # it keeps its place
                 yield {"index": np.zeros(0, np.int64)}
                 continue
-            batch = {name: np.stack([rows[n][name] for n in kept]) for name in COLUMNS}
+            batch = {name: np.stack([segment[name] for segment in segments]) for name in COLUMNS}
             waveform = batch.pop("wave")
             yield {
                 **batch,
@@ -127,7 +130,7 @@ class SegmentSource:
                 "index": positions[kept].astype(np.int64),
             }
 
-    def utterance(self, position: int) -> dict[str, np.ndarray]:
+    def utterance(self, position: int) -> Batch:
         """All of one utterance: mel, pitch, wave."""
         found = {} if self.is_stored else {position: self._read(position)}
         cut = self._cut_stored if self.is_stored else self._cut_read
@@ -136,7 +139,7 @@ class SegmentSource:
             raise UserError(f"the recording of {self.ids[position]} cannot be read any more")
         return row
 
-    def _cut_stored(self, found: dict, position: int, start: int, frames: int):
+    def _cut_stored(self, found: Found, position: int, start: int, frames: int) -> Batch:
         length = int(self.lengths[position])
         stop = min(start + frames, length)
         segments = {}
@@ -145,7 +148,7 @@ class SegmentSource:
             segments[name] = self._filled(name, column[at + start : at + stop], frames)
         return segments
 
-    def _cut_read(self, found: dict, position: int, start: int, frames: int):
+    def _cut_read(self, found: Found, position: int, start: int, frames: int) -> Batch | None:
         arrays = found[position]
         if arrays is None:
             return None
@@ -159,7 +162,7 @@ class SegmentSource:
         missing = ((0, frames - len(segment)), *((0, 0),) * (segment.ndim - 1))
         return np.pad(segment, missing, constant_values=nothing)
 
-    def _read(self, position: int) -> dict[str, np.ndarray] | None:
+    def _read(self, position: int) -> Batch | None:
         one = self.recordings[position]
         try:
             samples = load_samples(one.audio, self.settings, one.speed)
@@ -171,6 +174,12 @@ class SegmentSource:
         return {**arrays, "wave": as_hops(samples, self.settings)}
 
 
-def stored_columns(columns: dict[str, ColumnData]) -> dict[str, np.ndarray]:
+def stored_columns(columns: Mapping[str, ColumnData]) -> dict[str, np.ndarray]:
     """The arrays of a cache's columns that segments are cut from."""
-    return {name: columns[name].array for name in ("mel", "pitch")}
+    arrays = {}
+    for name in ("mel", "pitch"):
+        array = columns[name].array
+        if array is None:
+            raise CacheError("enable_memory_mapping and memory_cache are off")
+        arrays[name] = array
+    return arrays

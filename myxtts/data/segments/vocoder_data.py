@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from myxtts.config.config import DataConfig
 from myxtts.data.batches.limits import check_unusable
@@ -26,6 +27,9 @@ from myxtts.data.store.errors import CacheError
 from myxtts.data.store.workers import worker_count
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import Progress
+
+if TYPE_CHECKING:
+    from myxtts.data.segments.reader import SegmentBatches
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +60,11 @@ class VocoderData:
     def plan(self, epoch: int) -> SegmentPlan:
         return plan_segments(self.train.lengths, self.frames, self.batch_size, self.seed, epoch)
 
-    def train_batches(self, epoch: int = 0, start: int = 0):
+    def train_batches(self, epoch: int = 0, start: int = 0) -> "SegmentBatches":
         """The batches of an epoch, from any of them on."""
         return self._batches(self.train, self.plan(epoch).skip(start))
 
-    def val_batches(self):
+    def val_batches(self) -> "SegmentBatches":
         """The middle of each validation utterance, always in the same batches."""
         if self.val is None:
             raise CorpusError("this corpus has no validation part: raise val_fraction")
@@ -83,7 +87,7 @@ class VocoderData:
                 raise CorpusError("none of the corpus's recordings can be used any more")
             epoch, start = epoch + 1, 0
 
-    def _batches(self, source: SegmentSource, plan: SegmentPlan):
+    def _batches(self, source: SegmentSource, plan: SegmentPlan) -> "SegmentBatches":
         from myxtts.data.batches.graph_reader import reader_options
         from myxtts.data.segments.reader import segment_batches
 
@@ -176,8 +180,6 @@ def _stored_segments(split: Split, data: DataConfig, progress: Progress | None) 
     if not usable.any():
         raise CorpusError("no recording of the corpus has both features and a waveform stored")
     cache = split.cache.select(usable)
-    if any(cache.columns[name].array is None for name in ("mel", "pitch")):
-        raise CacheError("enable_memory_mapping and memory_cache are off")
     columns = {**stored_columns(cache.columns), "wave": waves.array}
     places = {name: cache.starts[name] for name in ("mel", "pitch")}
     places["wave"] = waves.starts[usable]
