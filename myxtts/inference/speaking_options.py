@@ -137,8 +137,8 @@ def _warn_if_short(seconds: float) -> None:
 
 
 def _as_paths(reference: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
-    is_one = isinstance(reference, str | os.PathLike)
-    paths = [Path(path) for path in ([reference] if is_one else reference)]
+    given = [reference] if isinstance(reference, str | os.PathLike) else reference
+    paths = [Path(path) for path in given]
     if not paths:
         raise SynthesisError("an empty list of references: name a recording, or leave it out")
     return paths

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
 
 logger = logging.getLogger(__name__)
+
+Report = Callable[[int, int], None]  # (done, total)
 
 PAUSE_SECONDS = {CLAUSE: 0.1, SENTENCE: 0.25, PARAGRAPH: 0.6}
 BATCH_SENTENCES = 16
@@ -80,11 +82,11 @@ class Synthesizer:
         one, zero = np.ones(1, np.int32), np.zeros(1, np.int32)
         self.voice.model.synthesize(one[None], one, zero, nobody, np.ones(1, np.float32))
 
-    def speak(self, text: str | Iterable[str], **options) -> Speech:
+    def speak(self, text: str | Iterable[str], **options: Any) -> Speech:
         """Say a text."""
         return join_speech(list(self.stream(text, **options)))
 
-    def stream(self, text: str | Iterable[str], **options) -> Iterator[Speech]:
+    def stream(self, text: str | Iterable[str], **options: Any) -> Iterator[Speech]:
         """Say a text sentence by sentence; put together, it is what `speak` returns.
 
         A text that comes in parts is read no further than the next sentence or two, so that the
@@ -98,8 +100,8 @@ class Synthesizer:
     def speak_many(
         self,
         texts: Sequence[str],
-        progress: Callable[[int, int], None] = lambda done, total: None,
-        **options,
+        progress: Report = lambda done, total: None,
+        **options: Any,
     ) -> list[Speech]:
         """Say many texts, several sentences at a time; `progress` is called with (done, total).
 
@@ -166,7 +168,9 @@ class Synthesizer:
         seconds = data.max_mel_frames * data.hop_length / data.sample_rate
         return seconds * _LETTERS_PER_SECOND, data.max_text_length
 
-    def _say_all(self, lines: Sequence[_Line], delivery: Delivery, progress) -> list[Speech]:
+    def _say_all(
+        self, lines: Sequence[_Line], delivery: Delivery, progress: Report
+    ) -> list[Speech]:
         """Say lines in batches of about one length, which pads little, and vocode on all cores."""
         order = sorted(range(len(lines)), key=lambda index: len(lines[index].tokens))
         spoken: dict[int, Speech] = {}
@@ -178,7 +182,9 @@ class Synthesizer:
                 progress(len(spoken), len(lines))
         return [spoken[index] for index in range(len(lines))]
 
-    def _say(self, lines: Sequence[_Line], delivery: Delivery, map=map) -> list[Speech]:
+    def _say(
+        self, lines: Sequence[_Line], delivery: Delivery, map: Callable[..., Iterable] = map
+    ) -> list[Speech]:
         """Say lines in one batch, each with the pause after it."""
         mels, durations = self._mels(lines, delivery)
         samples = map(lambda mel: self._samples(mel, delivery.seed), mels)

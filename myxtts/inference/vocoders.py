@@ -1,5 +1,6 @@
 """Mels to samples by any vocoder, whole or in chunks as they come."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ class Vocoder:
 
         The output lags behind the input by `context_frames`, which decide about a sample.
         """
-        context = self.model.context_frames
+        context = int(min(self.model.context_frames, sys.maxsize))  # it may be infinite
         known = np.zeros((0, self.model.n_mels), np.float32)
         first, done, state = 0, 0, None  # frame of known[0], of what is next
         for mel in _ended(mels):
@@ -77,10 +78,9 @@ def choose_vocoder(name: str, run: Path, spec: AudioSpec) -> Vocoder:
     if name == AUTO and own is None:
         name = GRIFFIN_LIM
     if name in VOCODERS and not vocoder_class(name).has_weights:
-        return Vocoder(vocoder_class(name)(spec))
-    if name not in names():
-        found = load_vocoder(named_vocoder(name))
-    else:
+        # Without weights, a kind is built from a spec.
+        return Vocoder(vocoder_class(name)(spec))  # type: ignore[call-arg]
+    if name in names():
         found = load_vocoder(own) if own is not None else None
         if found is None or name not in (AUTO, found.kind):
             if not VOCODERS[name].public:
@@ -89,6 +89,8 @@ def choose_vocoder(name: str, run: Path, spec: AudioSpec) -> Vocoder:
                     f"{name}`, and name its folder"
                 )
             found = load_vocoder(public_vocoder(VOCODERS[name].public[0]))
+    else:
+        found = load_vocoder(named_vocoder(name))
     found.check(spec)
     return Vocoder(found.model)
 

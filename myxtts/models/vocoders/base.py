@@ -42,6 +42,7 @@ class Vocoder:
     edge_frames: ClassVar[int] = 0  # at the ends of a segment that training does not score
     # Frames on each side that decide about a sample; infinite: the whole mel.
     context_frames: float = math.inf
+    n_mels: int  # bands of the mels that it takes
 
     def generate(
         self, mel: np.ndarray, state: Any = None, seed: int = 0, window: Window | None = None
