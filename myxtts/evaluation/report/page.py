@@ -12,7 +12,7 @@ import numpy as np
 import soundfile
 
 from myxtts.evaluation.evaluator import Evaluation
-from myxtts.evaluation.metrics.table import RECORDED, SPEECH
+from myxtts.evaluation.metrics.table import RECORDED, RESYNTHESIS, SPEECH
 from myxtts.evaluation.report.figures import figures_of
 from myxtts.evaluation.report.rows import (
     absences,
@@ -24,6 +24,7 @@ from myxtts.evaluation.report.rows import (
 from myxtts.evaluation.report.tables import html_table
 
 FIGURES, PAGE = "evaluation.json", "evaluation.html"
+_SHOWN = {RESYNTHESIS: "resynthesis"}  # where a key of evaluation.json is an older word
 SHOWN = 3  # sentences of the best, of the median and of the worst ones
 DRAWN = ("cer", "mcd", "f0_rmse", "warped_estoi")  # metrics whose distributions are drawn
 _BINS = 24
@@ -69,10 +70,11 @@ def evaluation_parts(evaluation: Evaluation) -> list[str]:
 
 
 def _charts(evaluation: Evaluation) -> Iterator[str]:
-    for name in DRAWN:
-        if name in evaluation.measures:
-            measure = evaluation.measures[name]
-            yield _histogram(f"{measure.metric.label} of each sentence", measure.values)
+    for drawn in DRAWN:
+        if drawn in evaluation.measures:
+            measure = evaluation.measures[drawn]
+            values = {_SHOWN.get(name, name): some for name, some in measure.values.items()}
+            yield _histogram(f"{measure.metric.label} of each sentence", values)
     if evaluation.speakers is not None:
         spoken, among = evaluation.measures["similarity"].values[SPEECH], evaluation.speakers.among
         pairs = {SPEECH: spoken, "one speaker": among.same}
@@ -199,8 +201,9 @@ img { max-width: 100%; background: white; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: start; padding: .25rem .8rem; border-bottom: 1px solid #8885; }
 tbody th { font-weight: 500; }
+thead th { overflow-wrap: normal; }
 .charts { display: flex; flex-wrap: wrap; gap: 1rem; }
-figure { margin: 0; flex: 1 1 17rem; max-width: 28rem; }
+figure { margin: 0; flex: 0 1 18rem; }
 svg { width: 100%; height: auto; }
 svg text { font-size: 11px; fill: currentColor; }
 audio { width: 100%; max-width: 26rem; }
