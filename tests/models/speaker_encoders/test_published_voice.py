@@ -119,7 +119,7 @@ def test_of_a_long_mel_the_middle_is_heard():
     features, counts = EncoderFeatures(KIND, SPEC)(given, tf.constant([400]))
     first = (int(counts[0]) - HEARD_FRAMES) // 2
     expected = layer.encoder(features[:, first : first + HEARD_FRAMES])
-    np.testing.assert_allclose(layer.hear(given, tf.constant([400])), expected, atol=1e-6)
+    np.testing.assert_allclose(layer.embed(given, tf.constant([400])), expected, atol=1e-6)
     # 1.6 s of it, in the middle: what lies outside does not matter but by the mean.
     assert int(counts[0]) == 465 and first == 152
 
@@ -130,22 +130,22 @@ def test_a_short_mel_ends_in_silence():
     count = int(counts[0])
     padded = tf.pad(features[:, :count], [[0, 0], [0, HEARD_FRAMES - count], [0, 0]])
     expected = layer.encoder(padded)
-    np.testing.assert_allclose(layer.hear(given, tf.constant([50])), expected, atol=1e-6)
+    np.testing.assert_allclose(layer.embed(given, tf.constant([50])), expected, atol=1e-6)
 
 
 def test_padding_does_not_change_what_is_heard():
     layer, given = make_layer(), mel(300, 40, 190)
     lengths = [300, 40, 190]
-    together = layer.hear(given, tf.constant(lengths))
+    together = layer.embed(given, tf.constant(lengths))
     for row, length in enumerate(lengths):
-        alone = layer.hear(given[row : row + 1, :length], tf.constant([length]))
+        alone = layer.embed(given[row : row + 1, :length], tf.constant([length]))
         np.testing.assert_allclose(together[row], alone[0], atol=1e-4)
 
 
 def test_a_frozen_ear_still_hands_a_gradient_to_the_mel():
     layer, given = make_layer(), tf.Variable(mel(30))
     with tf.GradientTape() as tape:
-        heard = layer.hear(given, tf.constant([30]))
+        heard = layer.embed(given, tf.constant([30]))
         loss = tf.reduce_sum(heard * np.arange(DIM, dtype=np.float32))
     gradient = tape.gradient(loss, given).numpy()
     assert np.isfinite(gradient).all() and (np.abs(gradient[0]).max(axis=1) > 0).all()
@@ -156,7 +156,7 @@ def test_the_published_networks_hear_what_is_made_for_them(kind, dim):
     layer = PublishedVoice(kind, 6, AudioSpec(), True)
     layer.build()
     given = np.random.default_rng(0).normal(-5.0, 1.0, (2, 30, 80)).astype(np.float32)
-    heard = layer.hear(given, tf.constant([30, 12]))
+    heard = layer.embed(given, tf.constant([30, 12]))
     assert heard.shape == (2, dim) == (2, layer.dim) and np.isfinite(heard).all()
     assert layer(heard).shape == (2, 6)
 
@@ -201,10 +201,10 @@ def test_it_compares_what_it_said_with_the_reference_by_the_same_ear():
     model = make_model(noise=0.1)
     inputs = inputs_of(described_batch())
     outputs = model(inputs)
-    hear = model.published_voice.embed
-    expected = hear(inputs["reference"], inputs["reference_lengths"])
+    embed = model.published_voice.embed
+    expected = embed(inputs["reference"], inputs["reference_lengths"])
     np.testing.assert_allclose(outputs["reference_embedding"], expected, atol=1e-5)
-    said = hear(outputs["mel"][:, :20], inputs["mel_lengths"])
+    said = embed(outputs["mel"][:, :20], inputs["mel_lengths"])
     np.testing.assert_allclose(outputs["output_embedding"], said, atol=1e-5)
     model.listens = False
     outputs = model(inputs)
