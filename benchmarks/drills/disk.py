@@ -32,7 +32,9 @@ TITLE = "disks that refuse"
 
 # What a message can tell the user to do.
 _ADVICE = re.compile(
-    r"free|room|writable|permission|another folder|another one|choose|--cache-dir|runtime", re.I
+    r"free|room|writable|permission|another folder|another one|choose|--cache-dir|runtime"
+    r"|raise the limit",
+    re.I,
 )
 
 
@@ -139,10 +141,10 @@ def half_written(folder: Path, plan: Plan, expected: dict[str, bytes], stored: d
     from myxtts.errors import UserError
 
     try:
-        found = small_runs.stored(folder / CORPUS, skip_unreadable=True)
-        if problem := small_runs.store_differences(found, stored, is_whole=False):
-            # What is there to be fixed may be there still.
-            return "" if plan.start == "damaged" else problem
+        if plan.start != "damaged":  # what is there to be fixed may be there still
+            found = small_runs.stored(folder / CORPUS, skip_unreadable=True)
+            if problem := small_runs.store_differences(found, stored, is_whole=False):
+                return problem
         for run in (RUN, VOCODER, FINE):
             for path in saved_states(folder / run / "checkpoints"):
                 load_state(path)

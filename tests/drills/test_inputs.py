@@ -290,11 +290,12 @@ def test_a_process_that_leaks_is_found(tmp_path):
         kept = []
         for number in range(100):
             kept.append(np.ones(2**17))  # a megabyte
+            for one in kept:  # a page that is used is not paged out
+                one[::512] = number
             counter.set(number + 1)
             time.sleep(0.06)
 
-    # Some kernels page out what is not used: a part of the leak is enough to be found.
-    limits = Limits(megabytes=1.0, kilobytes_per_unit=10.0)
+    limits = Limits(megabytes=10.0, kilobytes_per_unit=10.0)
     fault, told = watch(leaks, 100, tmp_path / "log", 600.0, limits)
     assert fault is not None and fault.result == UNBOUNDED, told
 
