@@ -5,21 +5,20 @@ BIN := $(VENV)/bin
 # TensorFlow for the GPU where its driver answers.
 DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
 INSTALLED := $(VENV)/.installed-$(DEVICE)
-BENCHMARKS ?= features prepare input_pipeline scale kill_prepare training_step griffin_lim kill_training speaker_encoders timing_overhead verdict
+BENCHMARKS ?= features prepare input_pipeline scale kill_prepare prepare_cluster training_step griffin_lim kill_training replicas kill_cluster speaker_encoders timing_overhead verdict
 PYTEST_ARGS ?=
 
 CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
 	"MyXTTS needs Python 3.11, 3.12 or 3.13, and %s is %d.%d: name another one, as in " \
 	"make venv PYTHON=python3.12" % (sys.executable, *sys.version_info[:2]))
 
-.PHONY: help venv test test-fast coverage lint reference docs wheel demo demo-full bench drill clean
+.PHONY: help venv test test-fast lint reference docs wheel demo demo-full bench drill clean
 
 help:
 	@echo "make demo       install, make the built-in corpus, train on it, speak unseen sentences, and report"
 	@echo "make demo-full  that, HiFi-GAN too, and clones of voices never heard, of a model of 144 (about an hour)"
-	@echo "make test       ruff, mypy and pytest; make test PYTEST_ARGS=tests/config runs a part"
+	@echo "make test       ruff, mypy, pytest and its coverage; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make test-fast  the tests that need no TensorFlow, in about a minute"
-	@echo "make coverage   every test, and which lines of the package none of them runs"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make docs       the pages in docs/, into build/docs; a dead link fails"
 	@echo "make reference  write docs/reference/ from the tables of flags and settings"
@@ -41,16 +40,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
+# Prints which share of the package's lines the tests run; build/coverage.txt has it by file.
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -p tests.helpers.line_coverage -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(PYTEST_ARGS)
-
-# Tracing doubles the time of tests in pure Python; the monitoring of Python 3.12 costs less.
-coverage: $(INSTALLED)
-	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -83,5 +78,5 @@ drill: $(INSTALLED)
 	$(BIN)/python benchmarks/drill.py --share 1
 
 clean:
-	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
