@@ -37,6 +37,8 @@ _ADVICE = re.compile(
     re.I,
 )
 
+_SET_ASIDE, _DRAFT = re.compile(r"\..+\.old"), re.compile(r"(.+)\.\d+\.tmp")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -298,7 +300,10 @@ def _judge(
 ) -> Outcome | None:
     """What is wrong with how a command ended, if anything."""
     if ended.code == 0:
-        problem = small_runs.differences(_results(folder, plan), expected)
+        found = _results(folder, plan)
+        left = [name for name in found if _is_said_to_stay(name, ended.text)]
+        found = {name: content for name, content in found.items() if name not in left}
+        problem = small_runs.differences(found, expected)
         return Outcome(WRONG, f"success, but {problem}") if problem else None
     message = ended.text[ended.text.rfind("error:") :]
     said = " ".join(message.split())[:300]
@@ -308,6 +313,19 @@ def _judge(
     if "(--verbose shows where)" in message or not _ADVICE.search(message):
         return Outcome(WRONG, f"the message does not say what to do: {said}")
     return None
+
+
+def _is_said_to_stay(name: str, text: str) -> bool:
+    """Whether a file is left because the disk did not let go of it, and the command says of what.
+
+    It belongs to a folder that was replaced, or is the draft of a file that is no result: a command
+    may succeed without either, and the next one removes what is left.
+    """
+    said = [("remove", path) for path in Path(name).parents if _SET_ASIDE.fullmatch(path.name)]
+    said += [("write", found[1]) for found in [_DRAFT.fullmatch(name)] if found]
+    return any(
+        re.search(rf"cannot {verb} (.*/)?{re.escape(str(of))} \(", text) for verb, of in said
+    )
 
 
 def _spread(count: int, most: int, chance: random.Random) -> list[int]:

@@ -181,6 +181,27 @@ def test_how_an_ending_is_judged(tmp_path, code, text, result):
     assert (found and found.result) == result
 
 
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (f"{RUN}/.voice.old/config.yaml", f"cannot remove {RUN}/.voice.old (Read-only"),
+        (f"{RUN}/performance.html.7.tmp", f"cannot write /data/{RUN}/performance.html (Read-only"),
+    ],
+)
+def test_what_a_disk_does_not_let_go_may_stay_only_if_the_command_says_so(tmp_path, left, said):
+    plan = next(plan for plan in disk.PLANS if plan.name == "train")
+    (tmp_path / left).parent.mkdir(parents=True)
+    (tmp_path / left).touch()
+
+    def judged(text: str) -> Outcome | None:
+        return disk._judge(Ended(0, text, 0.0, 0.0), plan, tmp_path, {})
+
+    assert judged(f"warning: {said} file system)") is None
+    for text in ("finished", said.replace(RUN, "other"), said.replace(" (", ".html (")):
+        found = judged(text)
+        assert found and found.result == "WRONG" and left in found.detail
+
+
 def test_every_size_up_to_the_need_can_be_tried():
     assert disk._spread(5, 4, disk.random.Random(0)) == [0, 1, 2, 3]
     assert len(disk._spread(40, 1000, disk.random.Random(0))) == 40
