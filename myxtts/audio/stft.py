@@ -15,7 +15,7 @@ def stft_tf(samples: tf.Tensor, spec: AudioSpec, mode: str = "REFLECT") -> tf.Te
     before = edge_padding(spec)
     behind = spec.n_fft - spec.hop_length - before  # the same, or one more: a frame for each hop
     if mode == "REFLECT":
-        # As `tf.pad` does, which refuses what is shorter than the padding.
+        # As `tf.pad` does, which rejects signals shorter than the padding.
         lengths = tf.repeat(tf.shape(samples)[1], tf.shape(samples)[0])
         padded = reflect_tf(samples, lengths, behind)[:, behind - before :]
     else:
@@ -54,10 +54,10 @@ def _overlap_add(frames: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
     hop, parts = spec.hop_length, -(-spec.n_fft // spec.hop_length)
     frames = tf.pad(frames, [[0, 0], [0, 0], [0, parts * hop - spec.n_fft]])
     batch, count = tf.shape(frames)[0], tf.shape(frames)[1]
-    # In pieces of a hop, which overlap as whole rows: several times faster than by samples.
-    pieces = tf.unstack(tf.reshape(frames, [batch, count, parts, hop]), axis=2)
+    # In chunks of a hop, which overlap as whole rows: several times faster than by samples.
+    chunks = tf.unstack(tf.reshape(frames, [batch, count, parts, hop]), axis=2)
     total = tf.add_n(
-        [tf.pad(p, [[0, 0], [k, parts - 1 - k], [0, 0]]) for k, p in enumerate(pieces)]
+        [tf.pad(p, [[0, 0], [k, parts - 1 - k], [0, 0]]) for k, p in enumerate(chunks)]
     )
     start = edge_padding(spec)
     return tf.reshape(total, [batch, -1])[:, start : start + count * hop]

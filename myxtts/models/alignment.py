@@ -17,7 +17,7 @@ def monotonic_alignment(scores, text_lengths, mel_lengths):
     """Return the token of each frame, int32 [batch, frames], on the path with the largest score.
 
     `scores` [batch, tokens, frames] say how well a token explains a frame. The path begins at the
-    first token, ends at the last and leaves none out, which takes text_lengths <= mel_lengths.
+    first token, ends at the last and skips none, which takes text_lengths <= mel_lengths.
     Frames past the end belong to the last token. No gradient flows.
     """
     steps = _scores_by_step(tf.stop_gradient(tf.cast(scores, tf.float32)))
@@ -60,7 +60,7 @@ def gaussian_scores(mu, mel):
     """Return -|mel - mu|^2 / 2 up to a constant per frame, [batch, tokens, frames].
 
     `mu` is [batch, tokens, mels], `mel` [batch, frames, mels]. What depends on the frame alone
-    changes no path, hence |mel|^2 is left out.
+    changes no path, hence |mel|^2 is dropped.
     """
     mu = tf.cast(mu, tf.float32)
     products = tf.matmul(mu, tf.cast(mel, tf.float32), transpose_b=True)

@@ -1,4 +1,4 @@
-"""A reference recording's mel to the vector that describes its voice."""
+"""The mel of a reference recording to its speaker embedding."""
 
 import keras
 import tensorflow as tf

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from myxtts.models.layers import ConvBlock, sequence_mask, serialisable
 
-# Where log-mels lie: the decoders' outputs start there.
+# The mean and scale of log-mels: the decoders' outputs start there.
 MEL_CENTRE, MEL_SCALE = -5.5, 2.5
 KERNEL = 5
 
@@ -120,7 +120,7 @@ class AutoregressiveDecoder(Decoder):
             keras.layers.Dense(self.dim // 2, activation="relu", name=f"prenet_{number}")
             for number in range(2)
         ]
-        # Half of what it said before is hidden from it, lest it learn to copy instead of to read.
+        # Half of its previous output is hidden, so that it learns to read and not to copy.
         self.forget = keras.layers.Dropout(0.5, name="forget")
 
     def build(self, frames_shape, lengths_shape=None, voice_shape=None, mel_shape=None):
@@ -134,7 +134,7 @@ class AutoregressiveDecoder(Decoder):
         return super().fold_width(frame_width) + self.dim // 2
 
     def call(self, frames, lengths, voice, mel=None, training=False):
-        """Teacher-forced where the true `mel` is given; by its own words otherwise."""
+        """Teacher-forced where the true `mel` is given; on its own output otherwise."""
         if mel is None:
             return self.generate(frames, lengths, voice)
         groups = self.fold_frames(tf.cast(scaled_mel(mel), self.compute_dtype))

@@ -1,4 +1,4 @@
-"""Global style tokens: a voice described as a mixture of a few learnt styles."""
+"""Global style tokens: a style as a mixture of a few learnt tokens."""
 
 import keras
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Where the harmonics of a pitch lie among the mel bands: what a decoder would else have to learn.
+"""Where the harmonics of a pitch are among the mel bands, which a decoder need not learn then.
 
 A pitch is one number, and the mel of a voiced sound a comb whose teeth move with it: at first by
 little, the tenth by ten times as much. From the comb itself a voice of any height is one step away.
@@ -12,7 +12,7 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.models.prosody import PITCH_CENTRE, PITCH_SCALE
 
 LOWEST, HIGHEST, STEPS = 55.0, 650.0, 256
-# Above, the bands are too wide to tell the harmonics of low voices apart.
+# Above, the bands are too wide to resolve the harmonics of low voices.
 HIGHEST_BAND = 3000.0
 
 

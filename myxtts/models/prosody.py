@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from myxtts.models.layers import ConvBlock, serialisable
 
-# Where natural-log pitch and energy lie in speech: the model sees them centred, of unit scale.
+# Mean and scale of natural-log pitch and energy in speech: the model sees them normalised.
 PITCH_CENTRE, PITCH_SCALE = 5.0, 0.35
 ENERGY_CENTRE, ENERGY_SCALE = 2.0, 2.0
 QUANTITIES = ("log_durations", "pitch", "energy")

@@ -1,4 +1,4 @@
-"""How a tensor of a published PyTorch network is called, and lies, in its Keras twin."""
+"""Names and layouts of a published PyTorch network's tensors in its Keras counterpart."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _OF_NORM = {
 
 
 def keras_name(name: str, names: Mapping[str, object]) -> str:
-    """Return a variable's path; `names` are all of the network's, which tell norms from layers.
+    """Return a variable's path; `names`, all of the network's, distinguish norms from layers.
 
     A module's number joins its name, as in `blocks.1.tdnn1.bias` -> `blocks_1/tdnn1/bias`.
     """

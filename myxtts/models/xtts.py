@@ -14,6 +14,12 @@ from myxtts.config.config import AudioSpec, ModelConfig
 from myxtts.models import alignment
 from myxtts.models.audio_encoder import AudioEncoder
 from myxtts.models.decoder import build_decoder, scaled_mel
+from myxtts.models.expansion import (
+    gather_tokens,
+    places_in_tokens,
+    spread_tokens,
+    tokens_of_frames,
+)
 from myxtts.models.gst import StyleTokens
 from myxtts.models.harmonics import Harmonics
 from myxtts.models.layers import sequence_mask, serialisable
@@ -102,8 +108,8 @@ class XTTS(keras.Model):
         n_mels = spec["n_mels"]
         self.n_mels, self.reduction = n_mels, decoder_reduction
         self.text_encoder_dim, self.speaker_embedding_dim = text_encoder_dim, speaker_embedding_dim
-        # Whether it listens to what it says, which only a loss on that needs.
-        self.listens = num_speakers > 1
+        # Whether the output is embedded too: only the voice similarity loss needs it.
+        self.embeds_output = num_speakers > 1
         self.published_voice = self.audio_encoder = None
         if speaker_encoder:
             self.published_voice = PublishedVoice(
@@ -134,7 +140,7 @@ class XTTS(keras.Model):
                 speaker_embedding_dim, dtype="float32", name="style_to_voice"
             )
         self.speaker_head = None
-        if num_speakers > 1:  # a single one has nobody to be told from
+        if num_speakers > 1:  # a single one cannot be confused with another
             self.speaker_head = keras.layers.Dense(num_speakers, dtype="float32", name="speaker")
         self.text_encoder = TextEncoder(
             vocab_size,
@@ -192,8 +198,8 @@ class XTTS(keras.Model):
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
-        described = self.describe(inputs)
-        voice = self.styled(described)
+        embedding = self.embed(inputs)
+        voice = self.styled(embedding)
         text, mask = self._encode(
             inputs["tokens"], text_lengths, inputs["language"], voice, training
         )
@@ -205,7 +211,7 @@ class XTTS(keras.Model):
         predicted = self.prosody(text, mask, voice, training=training)
 
         room = self._room(tf.shape(mel)[1])
-        frames = self._frames(text, pitch, energy, durations, room)
+        frames = self._frames(text, pitch, energy, durations, room, spread_tokens)
         lengths = mel_lengths + TAIL_GROUPS * self.reduction
         padded = _held(mel, mel_lengths, room)
         said = self.decoder(frames, lengths, voice, mel=padded, training=training)
@@ -217,22 +223,22 @@ class XTTS(keras.Model):
             "durations": durations,
             "token_pitch": pitch,
             "token_energy": energy,
-            **self._heard(said["mel"], inputs, described),
+            **self._compared_embeddings(said["mel"], inputs, embedding),
             "voice": voice,
             "speaker_logits": self.speaker_head(voice) if self.speaker_head else None,
         }
 
     @property
     def wants_embeddings(self) -> bool:
-        """Whether voices come as embeddings of a frozen encoder, and not as mels."""
+        """Whether references are embeddings of a frozen encoder, and not mels."""
         return self.published_voice is not None and self.published_voice.frozen
 
-    def describe(self, inputs):
-        """The vectors [batch, voice_dim] of the voices of references, without a style.
+    def embed(self, inputs):
+        """The speaker embeddings [batch, voice_dim] of references, without a style.
 
-        A frozen published encoder has said already what it hears in them: their
-        `reference_embedding` [batch, dim]. Otherwise they are natural mels `reference` [batch,
-        frames, mels] with their `reference_lengths`.
+        With a frozen published encoder the inputs have its `reference_embedding` [batch, dim].
+        Otherwise they have natural mels, `reference` [batch, frames, mels], and their
+        `reference_lengths`.
         """
         if self.wants_embeddings:
             return self.published_voice(inputs["reference_embedding"])
@@ -255,13 +261,13 @@ class XTTS(keras.Model):
         ]
     )
     def encode_voice(self, mel, lengths):
-        """`describe` mels, compiled."""
+        """`embed` mels, compiled."""
         mel = tf.ensure_shape(mel, [None, None, self.n_mels])
-        return self.describe({"reference": mel, "reference_lengths": lengths})
+        return self.embed({"reference": mel, "reference_lengths": lengths})
 
     def encode_embedding(self, embedding):
-        """`describe` embeddings."""
-        return self.describe({"reference_embedding": embedding})
+        """`embed` a published encoder's embeddings."""
+        return self.embed({"reference_embedding": embedding})
 
     @tf.function(
         input_signature=[
@@ -279,7 +285,8 @@ class XTTS(keras.Model):
         durations = _whole_durations(predicted["log_durations"], mask[:, :, 0], speaking_rate)
         spoken = tf.reduce_sum(durations, axis=1)
         room = self._room(tf.reduce_max(spoken))
-        frames = self._frames(text, predicted["pitch"], predicted["energy"], durations, room)
+        pitch, energy = predicted["pitch"], predicted["energy"]
+        frames = self._frames(text, pitch, energy, durations, room, gather_tokens)
         tail = TAIL_GROUPS * self.reduction
         said = self.decoder.generate(frames, spoken + tail, voice)
         lengths = _trimmed(said["stop"], spoken, self.reduction)
@@ -309,55 +316,33 @@ class XTTS(keras.Model):
         ]
         return tuple(means)
 
-    def _heard(self, mel, inputs, described):
-        """What is heard in what was said, and in the reference; nothing where it listens not."""
-        if not self.listens:
+    def _compared_embeddings(self, mel, inputs, embedding):
+        """The embeddings of the output and of the reference by one encoder, or None for both."""
+        if not self.embeds_output:
             return {"output_embedding": None, "reference_embedding": None}
         lengths = inputs["mel_lengths"]
         if self.published_voice:
-            hear = self.published_voice.embed
-            asked = hear(inputs["reference"], inputs["reference_lengths"])
-            return {"output_embedding": hear(mel, lengths), "reference_embedding": asked}
-        heard = self.describe({"reference": mel, "reference_lengths": lengths})
-        return {"output_embedding": heard, "reference_embedding": described}
+            embed = self.published_voice.embed
+            reference = embed(inputs["reference"], inputs["reference_lengths"])
+            return {"output_embedding": embed(mel, lengths), "reference_embedding": reference}
+        output = self.embed({"reference": mel, "reference_lengths": lengths})
+        return {"output_embedding": output, "reference_embedding": embedding}
 
     def _room(self, num_frames):
         """Frames with a tail behind them, in whole groups."""
         return (-(-num_frames // self.reduction) + TAIL_GROUPS) * self.reduction
 
-    def _frames(self, text, pitch, energy, durations, room):
+    def _frames(self, text, pitch, energy, durations, room, expand):
         """What each frame has to say [batch, room, width]: its token, the token's harmonics, and
         where it is in it."""
         said = text + tf.cast(self.prosody_embedding(pitch, energy), text.dtype)
         said = tf.concat([said, tf.cast(self.harmonics(pitch), said.dtype)], axis=-1)
-        path, place = spread(durations, room)
-        return tf.concat(
-            [tf.matmul(tf.cast(path, said.dtype), said), tf.cast(place, said.dtype)], -1
-        )
+        tokens = tokens_of_frames(durations, room)
+        place = places_in_tokens(durations, tokens)
+        return tf.concat([expand(said, tokens), tf.cast(place, said.dtype)], -1)
 
     def get_config(self):
         return {**super().get_config(), **dict(self.settings)}
-
-
-def spread(durations: tf.Tensor, room: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The token of each frame, one-hot [batch, room, tokens], and its place in it [batch, room, 4].
-
-    The place is how far the frame is from the token's start and from its end, as shares of it, the
-    token's log-duration, and whether the text has ended: such frames belong to no token.
-    """
-    lengths = tf.cast(durations, tf.float32)
-    ends = tf.cumsum(lengths, axis=1)
-    starts = ends - lengths
-    at = tf.cast(tf.range(room), tf.float32)[None, :, None]
-    inside = (at >= starts[:, None, :]) & (at < ends[:, None, :])
-    path = tf.cast(inside, tf.float32)
-    of_token = tf.stack([starts, tf.maximum(lengths, 1.0)], axis=-1)
-    start, length = tf.unstack(tf.matmul(path, of_token), axis=-1)
-    is_said = tf.reduce_max(path, axis=-1)
-    done = (at[:, :, 0] + 0.5 - start) / tf.maximum(length, 1.0)
-    place = tf.stack([done, 1.0 - done, 0.5 * tf.math.log(tf.maximum(length, 1.0))], axis=-1)
-    has_ended = (1.0 - is_said)[:, :, None]
-    return path, tf.concat([place * is_said[:, :, None], has_ended], axis=-1)
 
 
 def _whole_durations(log_durations, mask, speaking_rate):
@@ -365,7 +350,7 @@ def _whole_durations(log_durations, mask, speaking_rate):
 
     Ends are rounded, not lengths, so that what one token loses its neighbour gains.
     """
-    # Of no number a frame: the mel, which is none either, is refused by whoever wants to hear it.
+    # A NaN counts as one frame: its mel is NaN too, and synthesis rejects that.
     log_durations = tf.where(tf.math.is_nan(log_durations), 0.0, log_durations)
     frames = tf.exp(tf.minimum(log_durations, tf.math.log(float(LONGEST_TOKEN)))) * mask
     ends = tf.round(tf.cumsum(frames / speaking_rate[:, None], axis=1))
@@ -374,12 +359,12 @@ def _whole_durations(log_durations, mask, speaking_rate):
 
 
 def _trimmed(stop, spoken, reduction):
-    """Lengths [batch] up to where the stop head hears the end, near the end of the text."""
+    """Lengths [batch] up to the end that the stop head predicts, near the end of the text."""
     groups = tf.shape(stop)[1]
     at = tf.range(groups)[None, :]
     last = -(-spoken // reduction)[:, None]
-    # A stop in mid-sentence is no end: only the tail and as many frames before it may hold one, and
-    # no more than a quarter of what was said.
+    # A stop in mid-sentence does not count: only in the tail, and in as many frames before it, but
+    # in no more than the last quarter.
     before = tf.minimum(-(-TAIL_FRAMES // reduction), last // 4)
     is_end = (at >= last - before - 1) & (at <= last + TAIL_GROUPS) & (stop > 0.0)
     first = tf.reduce_min(tf.where(is_end, at, groups), axis=1)
@@ -388,6 +373,6 @@ def _trimmed(stop, spoken, reduction):
 
 
 def _held(mel, lengths, room):
-    """Mels [batch, room, mels] whose last frames last, instead of zeros, behind their ends."""
+    """Mels [batch, room, mels] that repeat their last frame behind their ends."""
     at = tf.minimum(tf.range(room)[None, :], tf.maximum(lengths, 1)[:, None] - 1)
     return tf.gather(mel, at, batch_dims=1)

@@ -29,7 +29,7 @@ def tone(samples: int = 4000) -> np.ndarray:
 
 
 def wav(rate: int = RATE, channels: int = 1, samples: int = 4000) -> bytes:
-    """A 16-bit WAV whose header says what it is told."""
+    """A 16-bit WAV whose header has the given values."""
     data = bytes(2 * samples)
     form = struct.pack("<HHIIHH", 1, channels, rate, 2 * rate, 2, 16)
     chunks = b"fmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", len(data)) + data
@@ -83,7 +83,7 @@ def test_a_pipe_that_replaces_a_file_is_not_waited_for(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("rate", [1, 999, 384_001, 2**31 - 1])
-def test_a_sample_rate_that_no_recording_has_is_refused(tmp_path, rate):
+def test_a_sample_rate_that_no_recording_has_is_rejectd(tmp_path, rate):
     (tmp_path / "a.wav").write_bytes(wav(rate))
     assert reason_of(read_audio, tmp_path / "a.wav", RATE) == io.IMPLAUSIBLE
     assert reason_of(read_info, tmp_path / "a.wav") == io.IMPLAUSIBLE
@@ -98,12 +98,12 @@ def test_the_extreme_sample_rates_are_read(tmp_path, rate):
 @pytest.mark.parametrize(
     ("channels", "reason"), [(0, io.UNREADABLE), (33, io.IMPLAUSIBLE), (65535, io.UNREADABLE)]
 )
-def test_a_number_of_channels_that_no_recording_has_is_refused(tmp_path, channels, reason):
+def test_a_number_of_channels_that_no_recording_has_is_rejectd(tmp_path, channels, reason):
     (tmp_path / "a.wav").write_bytes(wav(channels=channels))
     assert reason_of(read_audio, tmp_path / "a.wav", RATE) == reason
 
 
-def test_a_flac_that_claims_hours_is_refused(tmp_path):
+def test_a_flac_that_claims_hours_is_rejectd(tmp_path):
     path = tmp_path / "a.flac"
     soundfile.write(path, tone(), RATE)
     content = bytearray(path.read_bytes())
@@ -115,7 +115,7 @@ def test_a_flac_that_claims_hours_is_refused(tmp_path):
         read_info(path)
 
 
-def test_an_opus_that_claims_hours_is_refused(tmp_path):
+def test_an_opus_that_claims_hours_is_rejectd(tmp_path):
     path = tmp_path / "a.opus"
     soundfile.write(path, tone(48000), 48000, "OPUS", format="OGG")
     claim_hours(path)
@@ -136,7 +136,7 @@ def claim_hours(path):
     path.write_bytes(content[:at] + with_ogg_checksum(content[at:]))
 
 
-def test_an_mp3_that_claims_hours_is_refused(tmp_path):
+def test_an_mp3_that_claims_hours_is_rejectd(tmp_path):
     path = tmp_path / "a.mp3"
     soundfile.write(path, tone(44100), RATE)
     content = bytearray(path.read_bytes())
@@ -189,7 +189,7 @@ def test_chunks_without_end_are_not_walked_through(tmp_path):
         (-np.inf, io.NOT_A_NUMBER),
     ],
 )
-def test_float_samples_that_are_no_audio_are_refused(tmp_path, value, reason):
+def test_float_samples_that_are_no_audio_are_rejectd(tmp_path, value, reason):
     path = tmp_path / "a.wav"
     samples = tone(300_000)
     samples[299_999] = value  # in the second block
@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_sought_in_is_read(tmp_path):
 # Mutations
 
 
-def test_changed_recordings_are_read_or_refused_by_reason(tmp_path):
+def test_changed_recordings_are_read_or_rejectd_by_reason(tmp_path):
     results = {"read": 0, "refused": 0}
     for name, content in mutations(seed=1, count=10 * len(FORMATS)):
         path = tmp_path / name

@@ -42,7 +42,7 @@ def test_a_spectrum_goes_back_to_its_samples(spec, frames):
 
 
 @SPECS
-def test_magnitudes_are_not_negative_and_have_the_mel_that_was_asked_for(spec):
+def test_magnitudes_are_not_negative_and_have_the_given_mel(spec):
     mel = log_mel(vowel(80, spec), spec)
     magnitude = linear_magnitude(mel, spec)
     again = np.log(magnitude @ mel_filterbank(spec)[:, : magnitude.shape[1]].T)
@@ -64,7 +64,7 @@ def test_no_frames_give_no_samples():
 
 
 @SPECS
-def test_the_mel_of_the_result_is_the_mel_that_was_asked_for(spec):
+def test_the_mel_of_the_result_is_the_given_mel(spec):
     mel = log_mel(vowel(120, spec), spec)
     distance = [
         np.abs(log_mel(griffin_lim(mel, spec, iterations=steps), spec) - mel).mean()

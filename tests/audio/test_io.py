@@ -185,7 +185,7 @@ def test_truncated_mp3(tmp_path):
     assert reason_of(read_audio, cut(path, 0.5), 22050) == io.TRUNCATED
 
 
-def test_truncated_flac_is_refused(tmp_path):
+def test_truncated_flac_is_rejectd(tmp_path):
     path = tmp_path / "a.flac"
     soundfile.write(path, np.random.default_rng(0).normal(0, 0.1, 44100), 22050)
     assert reason_of(read_audio, cut(path, 0.5), 22050) in (io.TRUNCATED, io.UNREADABLE)
@@ -248,7 +248,7 @@ def test_failed_writing_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     assert read_info(tmp_path / "a.wav").frames == 10
 
 
-def test_refuses_to_write_nan(tmp_path):
+def test_rejects_to_write_nan(tmp_path):
     assert reason_of(write_wav, tmp_path / "a.wav", np.array([np.nan]), 22050) == io.NOT_A_NUMBER
     assert not (tmp_path / "a.wav").exists()
 

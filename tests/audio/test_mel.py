@@ -112,7 +112,7 @@ def test_num_frames_is_samples_over_hop():
 
 
 def padded_batch() -> np.ndarray:
-    """Make rows of different lengths, padded with loud garbage that must not be heard."""
+    """Make rows of different lengths, padded with loud garbage that must not matter."""
     batch = np.full((len(LENGTHS), max(LENGTHS)), 7.0, np.float32)
     for row, length in enumerate(LENGTHS):
         batch[row, :length] = noise(length, seed=row)

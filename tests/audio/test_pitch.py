@@ -84,7 +84,7 @@ def test_voicing_begins_and_ends_with_the_tone():
     assert abs(is_voiced[0] - 22050 / 256) <= 3 and abs(is_voiced[-1] - 44100 / 256) <= 3
 
 
-def test_impossible_range_is_refused():
+def test_impossible_range_is_rejectd():
     with pytest.raises(ValueError, match="fmin=500"):
         pitch(np.zeros(22050, np.float32), SPEC, fmin=500.0, fmax=100.0)
 

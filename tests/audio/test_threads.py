@@ -25,7 +25,7 @@ def test_contexts_that_overlap_restore_the_number_of_threads_last():
 
 
 def test_any_thread_may_ask_for_it():
-    """Whoever fills a cache works in the background, after others have asked elsewhere."""
+    """A cache is filled in the background, after other threads have set the limit."""
 
     def ask() -> None:
         with single_threaded_blas():

@@ -118,7 +118,7 @@ def test_the_parallel_decoder_sees_both_sides_of_a_frame():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_voice_is_heard(strategy):
+def test_the_speaker_embedding_changes_the_mel(strategy):
     decoder, inputs = make_decoder(strategy), make_inputs(8)
     expected = speak(decoder, inputs, [8, 8])["mel"]
     found = speak(decoder, inputs, [8, 8], voice=-inputs["voice"])["mel"]

@@ -1,4 +1,4 @@
-"""Building blocks: masks look at what is real, and a voice is heard."""
+"""Building blocks: masks hide the padding, and the speaker embedding matters."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""The number of weights told from the settings is about that of the model that is built."""
+"""The number of weights computed from the settings is about that of the built model."""
 
 import pytest
 

@@ -80,7 +80,7 @@ def test_padding_changes_no_output_and_no_loss(model, batch, more):
         np.testing.assert_allclose(padded_terms[name], terms[name], atol=1e-5, err_msg=name)
 
 
-def test_an_utterance_is_the_same_alone_and_beside_others(model, batch):
+def test_an_utterance_is_the_same_alone_and_in_a_batch(model, batch):
     together = model(with_reference(batch))
     for row in range(3):
         alone = model(with_reference(make_alone(batch, row)))
@@ -250,6 +250,14 @@ def test_speaking_is_traced_once_for_all_shapes_and_repeats_itself():
     assert model.synthesize.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_speaking_has_no_product_that_is_compiled_for_each_pair_of_lengths(strategy):
+    """oneDNN keeps the code of products in three dimensions for every shape and every thread."""
+    model = tiny_model(decoder_strategy=strategy, text_encoder_layers=0, use_gst=False)
+    operations = model.synthesize.get_concrete_function().graph.get_operations()
+    assert not [one.name for one in operations if one.type == "BatchMatMulV2"]
+
+
 def test_encode_voice_is_the_voice_that_training_uses(model, batch):
     expected = model(with_reference(batch))["voice"]
     found = model.styled(model.encode_voice(batch["mel"], batch["mel_lengths"]))
@@ -302,14 +310,6 @@ def test_in_half_precision_the_alignment_is_the_one_of_the_float32_mel(policy, b
 # Helpers, by hand
 
 
-def test_tokens_are_spread_over_their_frames_with_their_places():
-    path, place = xtts.spread(tf.constant([[2, 0, 1]]), 4)
-    np.testing.assert_array_equal(path[0], [[1, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]])
-    log = 0.5 * np.log(2)
-    expected = [[0.25, 0.75, log, 0], [0.75, 0.25, log, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 1]]
-    np.testing.assert_allclose(place[0], expected, atol=1e-6)
-
-
 def test_ends_of_tokens_are_rounded_and_durations_bounded():
     # Ends at 1.4, 2.8, 4.2 and 5.6 become 1, 3, 4 and 6; padding has none.
     logs, mask = tf.math.log([[1.4] * 4 + [5.0]]), tf.constant([[1.0] * 4 + [0.0]])
@@ -327,7 +327,7 @@ def test_ends_of_tokens_are_rounded_and_durations_bounded():
 @pytest.mark.parametrize(
     ("stops", "expected"),
     [
-        ([], 20),  # no end heard: that of the text
+        ([], 20),  # no end predicted: that of the text
         ([9], 20),  # in the text's last group
         ([11], 24),  # in the tail
         ([11, 13], 24),  # the first counts
@@ -348,7 +348,7 @@ def test_behind_a_mel_its_last_frame_lasts():
     np.testing.assert_array_equal(found[0, :, 0], [1, 2, 2, 2, 2])
 
 
-def test_an_unknown_decoder_is_refused_by_name():
+def test_an_unknown_decoder_is_rejectd_by_name():
     with pytest.raises(ValueError, match="parallel.*autoregressive"):
         ModelConfig(decoder_strategy="sequential")
 

@@ -94,7 +94,7 @@ class Tdnn(keras.layers.Layer):
 
 @serialisable
 class SqueezedRes2Net(keras.layers.Layer):
-    """TDNN, groups of channels that hear more and more, TDNN, squeeze and excitation; residual."""
+    """TDNN, Res2Net (receptive fields that grow by group), TDNN, squeeze-excitation; residual."""
 
     def __init__(self, dilation: int, **kwargs):
         super().__init__(**{"dtype": "float32", **kwargs})

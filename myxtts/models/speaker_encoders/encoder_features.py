@@ -1,7 +1,7 @@
-"""A log-mel as the published speaker encoders would hear it: their features, in the graph.
+"""The features of the published speaker encoders, estimated from log-mels in the graph.
 
-They were trained on features of 16 kHz samples, and in training there are no samples of what the
-model says. Each band's mean magnitude is spread over their finer bins, squared, filtered as they
+The encoders were trained on features of 16 kHz samples, and in training the model's output has no
+samples. Each band's mean magnitude is spread over their finer bins, squared, filtered as they
 filter, and brought to their 100 frames a second. It is an estimate, smoother in time and frequency
 than the real features, and it has a gradient.
 """
@@ -22,7 +22,7 @@ _MEAN_SQUARE = 4.0 / np.pi
 
 
 @dataclass(frozen=True)
-class _Ear:
+class _Frontend:
     """An encoder's filters [bins, bands], its window, and what it does with filtered powers."""
 
     filters: Callable[[], np.ndarray]
@@ -35,23 +35,23 @@ class EncoderFeatures:
     """Log-mels [batch, frames, mels] and lengths -> an encoder's features, and their lengths."""
 
     def __init__(self, kind: str, spec: AudioSpec):
-        ear = _EARS[kind]
-        self._scaled = ear.scaled
-        self._spread, self._filters = _matrices(ear, spec)
+        frontend = _FRONTENDS[kind]
+        self._scaled = frontend.scaled
+        self._spread, self._filters = _matrices(frontend, spec)
         self._frames_per_frame = spec.sample_rate / published.SAMPLE_RATE * published.HOP
         self._frames_per_frame /= spec.hop_length
-        # The middle of the first frame, in frames; that of the encoders lies on the first sample.
+        # The middle of the first frame, in frames; for the encoders it is the first sample.
         self._first = (spec.n_fft / 2 - edge_padding(spec)) / spec.hop_length
 
     def __call__(self, mel: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         magnitude = tf.matmul(tf.exp(tf.cast(mel, tf.float32)), self._spread)
         powers = tf.matmul(tf.square(magnitude), self._filters)
-        powers, counts = self._at_their_pace(powers, lengths)
+        powers, counts = self._at_encoder_rate(powers, lengths)
         mask = sequence_mask(counts, tf.shape(powers)[1])[:, :, None]
         return self._scaled(powers, mask), counts
 
-    def _at_their_pace(self, values, lengths):
-        """Between which two frames each of theirs lies, and how far from the first of them."""
+    def _at_encoder_rate(self, values, lengths):
+        """Interpolate between the two frames around each frame of the encoder."""
         rate = self._frames_per_frame
         counts = 1 + tf.cast(tf.cast(lengths, tf.float32) / rate, tf.int32)
         at = tf.range(tf.cast(tf.shape(values)[1], tf.float32) / rate + 1.0) * rate - self._first
@@ -64,21 +64,21 @@ class EncoderFeatures:
         return (1.0 - share) * both[0] + share * both[1], counts
 
 
-def _matrices(ear: _Ear, spec: AudioSpec) -> tuple[np.ndarray, np.ndarray]:
+def _matrices(frontend: _Frontend, spec: AudioSpec) -> tuple[np.ndarray, np.ndarray]:
     """From a mel band to the encoder's bins [mels, bins], and from those to its bands."""
     bank = mel_filterbank(spec).astype(np.float64)
     frequencies = np.arange(bank.shape[1]) * spec.sample_rate / spec.n_fft
     centres = (bank @ frequencies) / bank.sum(axis=1)
-    filters = ear.filters()
+    filters = frontend.filters()
     bins = np.linspace(0.0, published.SAMPLE_RATE / 2, len(filters))
     place = np.interp(bins, centres, np.arange(spec.n_mels))
     between = np.maximum(0.0, 1.0 - np.abs(place - np.arange(spec.n_mels)[:, None]))
     spread = between / bank.sum(axis=1)[:, None]
     # A square of a bin is a density over the hertz times the rate and the window's energy.
-    gain = np.sum(ear.window() ** 2) / np.sum(hann_window(spec).astype(np.float64) ** 2)
+    gain = np.sum(frontend.window() ** 2) / np.sum(hann_window(spec).astype(np.float64) ** 2)
     gain *= published.SAMPLE_RATE / spec.sample_rate
     angle = 2.0 * np.pi * bins / published.SAMPLE_RATE
-    response = np.abs(1.0 - ear.pre_emphasis * np.exp(-1j * angle)) ** 2
+    response = np.abs(1.0 - frontend.pre_emphasis * np.exp(-1j * angle)) ** 2
     weighted = filters * (_MEAN_SQUARE * gain * response)[:, None]
     return spread.astype(np.float32), weighted.astype(np.float32)
 
@@ -105,10 +105,12 @@ def _mean(values, mask):
     return total / tf.reduce_sum(mask, axis=1, keepdims=True)
 
 
-_EARS = {
-    "ecapa_tdnn": _Ear(published.ecapa_filters, published.hamming_window, _decibel_without_mean),
-    "resemblyzer": _Ear(published.resemblyzer_filters, published.hann_window, _plain),
-    "coqui": _Ear(
+_FRONTENDS = {
+    "ecapa_tdnn": _Frontend(
+        published.ecapa_filters, published.hamming_window, _decibel_without_mean
+    ),
+    "resemblyzer": _Frontend(published.resemblyzer_filters, published.hann_window, _plain),
+    "coqui": _Frontend(
         published.coqui_filters, published.hamming_window, _log_of_unit_variance, pre_emphasis=0.97
     ),
 }

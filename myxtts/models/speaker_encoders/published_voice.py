@@ -1,4 +1,4 @@
-"""A voice described by a published speaker encoder, in the numbers that the model works with."""
+"""The embedding of a published speaker encoder, projected to the model's own width."""
 
 import keras
 import tensorflow as tf
@@ -9,8 +9,8 @@ from myxtts.models.layers import serialisable
 from myxtts.models.speaker_encoders.encoder_features import EncoderFeatures
 from myxtts.models.speaker_encoders.registry import build_speaker_encoder
 
-# What an encoder listens to in a step, in its own frames of 10 ms: Resemblyzer's window.
-HEARD_FRAMES = 160
+# How much an encoder embeds in a step, in its own frames of 10 ms: Resemblyzer's window.
+WINDOW_FRAMES = 160
 
 
 @serialisable
@@ -18,7 +18,7 @@ class PublishedVoice(keras.layers.Layer):
     """Embedding [batch, dim] of any length -> voice [batch, voice_dim], of unit mean square.
 
     Embeddings are scaled to unit length and centred by the mean of those trained on (`adapt`):
-    voices differ by little from what all of them have in common.
+    speakers differ by little from what all of them have in common.
     """
 
     def __init__(self, kind: str, voice_dim: int, spec: AudioSpec, frozen: bool, **kwargs):
@@ -45,16 +45,16 @@ class PublishedVoice(keras.layers.Layer):
     def embed(self, mel, lengths):
         """The embedding [batch, dim] of the middle of log-mels [batch, frames, mels]."""
         features, counts = self._features(mel, lengths)
-        first = tf.maximum(counts - HEARD_FRAMES, 0) // 2
-        at = first[:, None] + tf.range(HEARD_FRAMES)[None, :]
-        heard = tf.gather(features, tf.minimum(at, tf.shape(features)[1] - 1), batch_dims=1)
-        counts = tf.minimum(counts, HEARD_FRAMES)
+        first = tf.maximum(counts - WINDOW_FRAMES, 0) // 2
+        at = first[:, None] + tf.range(WINDOW_FRAMES)[None, :]
+        window = tf.gather(features, tf.minimum(at, tf.shape(features)[1] - 1), batch_dims=1)
+        counts = tf.minimum(counts, WINDOW_FRAMES)
         # What is behind a short one's end is silence, as in a window that the encoder fills up.
-        is_real = (tf.range(HEARD_FRAMES)[None, :] < counts[:, None])[:, :, None]
-        return self.encoder(tf.where(is_real, heard, 0.0))
+        is_real = (tf.range(WINDOW_FRAMES)[None, :] < counts[:, None])[:, :, None]
+        return self.encoder(tf.where(is_real, window, 0.0))
 
     def adapt(self, embeddings) -> None:
-        """Take the mean of embeddings [utterances, dim] as what voices have in common."""
+        """Take the mean of embeddings [utterances, dim] as what speakers have in common."""
         self.centre.assign(tf.reduce_mean(_of_length_one(tf.cast(embeddings, tf.float32)), axis=0))
 
 

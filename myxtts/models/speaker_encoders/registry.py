@@ -1,4 +1,4 @@
-"""The published speaker encoders: from a recording to the vector that tells who speaks."""
+"""The published speaker encoders: from a recording to a speaker embedding."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,7 +137,7 @@ def _at_16_khz(samples: np.ndarray, sample_rate: int) -> np.ndarray:
 def _spoken_partials(samples: np.ndarray) -> np.ndarray:
     spoken = trim_long_silences(samples)
     if not len(spoken):
-        raise AudioError(_RECORDING, SILENT, "nobody is heard speaking; choose another recording")
+        raise AudioError(_RECORDING, SILENT, "it has no speech; choose another recording")
     return resemblyzer_partials(spoken)
 
 

@@ -56,8 +56,8 @@ class Resemblyzer(keras.layers.Layer):
 def weights_from_torch(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the values of all variables, by path within the network, from Resemblyzer's.
 
-    The gates lie in the same order, input, forget, cell, output; of the two biases per layer,
-    which only ever add, one is left.
+    The gates have the same order: input, forget, cell, output. The two biases per layer, which
+    are only ever added, become one.
     """
     values = {}
     for number in range(_NUM_LAYERS):

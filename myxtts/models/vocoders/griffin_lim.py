@@ -1,4 +1,4 @@
-"""Griffin-Lim: the vocoder that nobody has to train."""
+"""Griffin-Lim: the vocoder that needs no training."""
 
 from typing import Any
 

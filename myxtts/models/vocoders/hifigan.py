@@ -63,7 +63,7 @@ class HiFiGANSettings:
     def context_frames(self) -> int:
         """How many frames on each side of its own decide about a sample."""
         outer = (_OUTER_KERNEL - 1) // 2
-        # From all samples of frame 0 back to the frames that they hear.
+        # From all samples of frame 0 back to the frames in their receptive field.
         first, last = -outer, self.hop - 1 + outer
         reach = max(self._reach(*block) for block in zip(self.kernels, self.dilations, strict=True))
         for rate, kernel in zip(self.rates[::-1], self.rate_kernels[::-1], strict=True):
@@ -116,7 +116,7 @@ def build_hifigan(version: str = "v1", weight_norm: bool = True) -> "HiFiGAN":
 
 
 def load_hifigan(path: str | os.PathLike, fold: bool = False) -> "HiFiGAN":
-    """Read a checkpoint of torch, whose shapes tell the version; or say what does not fit.
+    """Read a checkpoint of torch, whose shapes give the version; raise where one does not fit.
 
     The model can be trained on, unless weight normalisation is to be folded away.
     """

@@ -4,7 +4,7 @@ A convolutional trunk at the rate of the frames predicts pitch and timbre of a l
 turns the pitch into a train of pulses, whose phases run on through any vowel, however steady: a
 network that sees some frames alone can only repeat itself with every hop. The trunk decides how
 pulses and noise mix, with which phases, in each band; the mel decides how loud. What an inverse
-STFT makes of that has not quite the mel that was asked for, since neighbouring frames overlap:
+STFT makes of that does not have exactly the wanted mel, since neighbouring frames overlap:
 `projections` correct it, with the momentum of the fast Griffin-Lim algorithm.
 """
 
@@ -47,6 +47,7 @@ class ISTFTVocoder(NeuralVocoder):
     """
 
     kind = "istft"
+    predicts_pitch = True
     edge_frames = 4  # they lack the neighbours that overlap them
 
     def __init__(
@@ -78,7 +79,7 @@ class ISTFTVocoder(NeuralVocoder):
         self.filters = mel_filterbank(self.spec).T
         self.shares = _band_shares(self.spec)
         self.spread = _band_spread(self.spec, bands)
-        self.cycles, self.hop_cycles = _clock_weights(self.spec)
+        self.cycles = _clock_weights(self.spec)
 
     def build(self, input_shape=None):
         dim = self.settings["dim"]
@@ -121,14 +122,14 @@ class ISTFTVocoder(NeuralVocoder):
 
     def call(self, mel, pitch=None, anchor=None, phase=None, first_frame=None, projections=None):
         mel = tf.cast(mel, tf.float32)
-        heard, mix, gain = self._listen(mel)
-        used = heard if pitch is None else tf.where(pitch > 0, pitch, heard)
+        predicted, mix, gain = self._trunk_outputs(mel)
+        used = predicted if pitch is None else tf.where(pitch > 0, pitch, predicted)
         pulses, clock = self._pulses(tf.stop_gradient(used), anchor, phase)
         spectrum = self._filtered(pulses, mix, tf.shape(mel)[1], first_frame)
         spectrum = self._as_loud(spectrum, mel, gain)
         count = self.projections if projections is None else projections
         spectrum = self._projected(spectrum, mel, count)
-        return {"waveform": istft_tf(spectrum, self.spec), "pitch": heard, "clock": clock}
+        return {"waveform": istft_tf(spectrum, self.spec), "pitch": predicted, "clock": clock}
 
     def waveform(self, mel):
         return self(mel)["waveform"]
@@ -156,7 +157,7 @@ class ISTFTVocoder(NeuralVocoder):
 
         return tf.function(run, input_signature=[self._mel_signature, number, phase, number])
 
-    def _listen(self, mel):
+    def _trunk_outputs(self, mel):
         """Pitch [batch, frames] in Hz, mixture [batch, frames, 3 * bands], log-gain of bins."""
         h = self.pre((mel - _LEVEL) / _SPREAD)
         for block in self.trunk:
@@ -175,12 +176,12 @@ class ISTFTVocoder(NeuralVocoder):
         behind = tf.concat([pitch[:, 1:], pitch[:, -1:]], axis=1)
         around = tf.stack([before, pitch, behind], axis=-1)
         # Cycles add up to thousands: float32 would leave high harmonics out of tune.
-        per_hop = tf.cast(tf.linalg.matvec(around, self.hop_cycles), tf.float64)
-        clock = tf.cumsum(per_hop, axis=1, exclusive=True)
+        within = _product(around, self.cycles)
+        clock = tf.cumsum(tf.cast(within[..., -1], tf.float64), axis=1, exclusive=True)
         if anchor is not None:
             clock += tf.cast(phase, tf.float64)[:, None] - clock[:, anchor : anchor + 1]
         clock = tf.cast(tf.math.floormod(clock, 1.0), tf.float32)
-        cycles = clock[..., None] + tf.matmul(around, self.cycles)
+        cycles = clock[..., None] + within[..., :-1]
         angle = math.pi * (cycles - tf.round(cycles))
         harmonics = tf.floor(0.5 * self.spec.sample_rate / pitch)[..., None]
         below = tf.sin(angle)
@@ -194,7 +195,7 @@ class ISTFTVocoder(NeuralVocoder):
     def _filtered(self, pulses, mix, frames, first_frame):
         """Pulses under a complex filter, and noise under a real one."""
         real, imaginary, noise_gain = (
-            tf.matmul(part, self.spread) for part in tf.split(mix, 3, axis=-1)
+            _product(part, self.spread) for part in tf.split(mix, 3, axis=-1)
         )
         at = tf.range(frames)
         at = at if first_frame is None else at + first_frame
@@ -205,8 +206,8 @@ class ISTFTVocoder(NeuralVocoder):
 
     def _as_loud(self, spectrum, mel, log_gain=None):
         """Each bin times what its bands lack of the mel."""
-        heard = tf.matmul(magnitude_tf(spectrum), self.filters)
-        gain = tf.matmul(tf.exp(mel) / tf.maximum(heard, _QUIET), self.shares)
+        present = _product(magnitude_tf(spectrum), self.filters)
+        gain = _product(tf.exp(mel) / tf.maximum(present, _QUIET), self.shares)
         return _scaled(spectrum, gain if log_gain is None else gain * tf.exp(log_gain))
 
     def _projected(self, spectrum, mel, count):
@@ -261,12 +262,21 @@ def _check_settings(settings: Mapping[str, Any], spec: AudioSpec) -> Size:
     return Size(dim * (5 * spec.n_mels + outputs) + blocks * 8 * dim * dim, blocks)
 
 
+def _product(x, matrix):
+    """`x` [batch, frames, n] times a matrix [n, m].
+
+    As a product in two dimensions: for one in three, oneDNN compiles code for every number of
+    frames, and keeps 1.5 MB of it.
+    """
+    return tf.tensordot(x, matrix, 1)
+
+
 def _scaled(spectrum, gain):
     return spectrum * tf.complex(gain, tf.zeros_like(gain))
 
 
-def _clock_weights(spec: AudioSpec) -> tuple[np.ndarray, np.ndarray]:
-    """Cycles of a hop's samples [3, hop] and of a whole hop [3], per Hz before, in and behind it.
+def _clock_weights(spec: AudioSpec) -> np.ndarray:
+    """Cycles of a hop's samples and of a whole hop [3, hop + 1], per Hz before, in and behind it.
 
     The pitch of a frame is that in the middle of its hop, and runs straight in between.
     """
@@ -274,11 +284,12 @@ def _clock_weights(spec: AudioSpec) -> tuple[np.ndarray, np.ndarray]:
     before, behind = np.maximum(0.5 - at, 0.0), np.maximum(at - 0.5, 0.0)
     weights = np.stack([before, 1.0 - before - behind, behind]) / spec.sample_rate
     middles = np.cumsum(weights, axis=1) - 0.5 * weights
-    return middles.astype(np.float32), weights.sum(axis=1).astype(np.float32)
+    whole = weights.sum(axis=1, keepdims=True)
+    return np.concatenate([middles, whole], axis=1).astype(np.float32)
 
 
 def _band_shares(spec: AudioSpec) -> np.ndarray:
-    """How much each band [n_mels, bins] has to say in a bin; outside of all, the nearest one."""
+    """The share of each band [n_mels, bins] in a bin; outside of all bands, the nearest one."""
     filters = mel_filterbank(spec)
     used = np.flatnonzero(filters.any(axis=0))
     shares = filters / np.maximum(filters.sum(axis=0), 1e-12)

@@ -17,6 +17,7 @@ class NeuralVocoder(Vocoder, keras.Model):
     """
 
     has_weights: ClassVar[bool] = True
+    predicts_pitch: ClassVar[bool] = False  # and is trained on the recording's
 
     def to_settings(self) -> dict[str, Any]:
         """What it can be built from again, as JSON keeps it."""

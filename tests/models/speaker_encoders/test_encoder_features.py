@@ -1,4 +1,4 @@
-"""A log-mel as the published encoders would hear it, against what they hear of the samples."""
+"""Features of the published encoders from a log-mel, against those from the samples."""
 
 from functools import cache
 
@@ -52,8 +52,8 @@ def mel_of(samples: np.ndarray, spec: AudioSpec) -> np.ndarray:
     return log_mel(resample(samples, 16000, spec.sample_rate), spec)
 
 
-def heard(kind: str, spec: AudioSpec, *mels: np.ndarray) -> list[np.ndarray]:
-    """What is heard of each of some mels, in one batch; what is behind their ends is no speech."""
+def features_of(kind: str, spec: AudioSpec, *mels: np.ndarray) -> list[np.ndarray]:
+    """The features of some mels in one batch; what is behind their ends is no speech."""
     lengths = np.array([len(mel) for mel in mels], np.int32)
     batch = np.full((len(mels), lengths.max(), spec.n_mels), 3.0, np.float32)
     for row, mel in zip(batch, mels, strict=True):
@@ -65,12 +65,12 @@ def heard(kind: str, spec: AudioSpec, *mels: np.ndarray) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("kind", BANDS)
-def test_a_recording_is_heard_almost_as_from_its_samples(kind, spec):
+def test_features_of_a_mel_are_almost_those_of_the_samples(kind, spec):
     lowest, highest = MEASURED[kind]
     for name in CLIPS:
         samples = clip(name)
         truth = TRUE_FEATURES[kind](samples)
-        (found,) = heard(kind, SPECS[spec], mel_of(samples, SPECS[spec]))
+        (found,) = features_of(kind, SPECS[spec], mel_of(samples, SPECS[spec]))
         found = np.log(found + 1e-7) if kind == "resemblyzer" else found
         # The encoders' frames reach to the end, where the mel has one less.
         assert 0 <= len(truth) - len(found) <= 1
@@ -81,9 +81,9 @@ def test_a_recording_is_heard_almost_as_from_its_samples(kind, spec):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_of_noise_the_powers_are_right_in_every_band(spec):
-    """Only Resemblyzer hears how loud it is; the others take each band's mean away."""
+    """Only Resemblyzer's features keep the level; the others subtract each band's mean."""
     samples = noise(10.0)
-    (found,) = heard("resemblyzer", SPECS[spec], mel_of(samples, SPECS[spec]))
+    (found,) = features_of("resemblyzer", SPECS[spec], mel_of(samples, SPECS[spec]))
     truth = published.resemblyzer_mel(samples)
     # The highest band ends at 8 kHz, above which the mel has nothing to spread.
     ratio = (found[3:-3].mean(axis=0) / truth[3:-3].mean(axis=0))[:-1]
@@ -91,10 +91,10 @@ def test_of_noise_the_powers_are_right_in_every_band(spec):
 
 
 @pytest.mark.parametrize("kind", BANDS)
-def test_frames_are_heard_when_they_are_said(kind):
+def test_features_are_aligned_with_the_frames(kind):
     """No shift in time fits as well as none, and a frame too late fits as one too early."""
     samples, spec = noise(6.0), AudioSpec()
-    (found,) = heard(kind, spec, mel_of(samples, spec))
+    (found,) = features_of(kind, spec, mel_of(samples, spec))
     truth = TRUE_FEATURES[kind](samples)
     if kind == "resemblyzer":
         found = np.log(found + 1e-7)
@@ -109,13 +109,13 @@ def test_frames_are_heard_when_they_are_said(kind):
 
 
 @pytest.mark.parametrize("kind", BANDS)
-def test_padding_does_not_change_what_is_heard(kind):
+def test_padding_does_not_change_the_result(kind):
     spec = AudioSpec()
     mels = [mel_of(noise(seconds), spec) for seconds in (0.9, 0.4, 0.2)]
     mels[1] = mels[1] - np.linspace(0, 3, len(mels[1]), dtype=np.float32)[:, None]
-    together = heard(kind, spec, *mels)
+    together = features_of(kind, spec, *mels)
     for mel, row in zip(mels, together, strict=True):
-        (alone,) = heard(kind, spec, mel)
+        (alone,) = features_of(kind, spec, mel)
         assert row.shape == alone.shape
         np.testing.assert_allclose(row, alone, rtol=1e-4, atol=1e-4 * np.abs(alone).max())
 

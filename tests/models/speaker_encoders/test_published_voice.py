@@ -1,4 +1,4 @@
-"""A voice as a published encoder describes it: frozen and asked beforehand, or trained along."""
+"""Speaker embeddings of a published encoder: frozen and computed beforehand, or trained along."""
 
 import keras
 import numpy as np
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from myxtts.config.config import AudioSpec
 from myxtts.models.speaker_encoders.encoder_features import EncoderFeatures
-from myxtts.models.speaker_encoders.published_voice import HEARD_FRAMES, PublishedVoice
+from myxtts.models.speaker_encoders.published_voice import WINDOW_FRAMES, PublishedVoice
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer
 from myxtts.training.steps import batch_signature, make_train_step
@@ -97,7 +97,7 @@ def test_what_voices_have_in_common_is_the_mean_of_their_directions():
     np.testing.assert_allclose(layer.centre, units.mean(axis=0), atol=1e-6)
 
 
-def test_embeddings_of_another_encoder_are_refused():
+def test_embeddings_of_another_encoder_are_rejectd():
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="not compatible"):
         make_layer()(tf.ones([2, DIM + 1]))
 
@@ -114,11 +114,11 @@ def test_only_what_learns_is_trainable(frozen):
 # EncoderFeatures a mel.
 
 
-def test_of_a_long_mel_the_middle_is_heard():
+def test_of_a_long_mel_the_middle_is_embedded():
     layer, given = make_layer(), mel(400)
     features, counts = EncoderFeatures(KIND, SPEC)(given, tf.constant([400]))
-    first = (int(counts[0]) - HEARD_FRAMES) // 2
-    expected = layer.encoder(features[:, first : first + HEARD_FRAMES])
+    first = (int(counts[0]) - WINDOW_FRAMES) // 2
+    expected = layer.encoder(features[:, first : first + WINDOW_FRAMES])
     np.testing.assert_allclose(layer.embed(given, tf.constant([400])), expected, atol=1e-6)
     # 1.6 s of it, in the middle: what lies outside does not matter but by the mean.
     assert int(counts[0]) == 465 and first == 152
@@ -128,12 +128,12 @@ def test_a_short_mel_ends_in_silence():
     layer, given = make_layer(), mel(50)
     features, counts = EncoderFeatures(KIND, SPEC)(given, tf.constant([50]))
     count = int(counts[0])
-    padded = tf.pad(features[:, :count], [[0, 0], [0, HEARD_FRAMES - count], [0, 0]])
+    padded = tf.pad(features[:, :count], [[0, 0], [0, WINDOW_FRAMES - count], [0, 0]])
     expected = layer.encoder(padded)
     np.testing.assert_allclose(layer.embed(given, tf.constant([50])), expected, atol=1e-6)
 
 
-def test_padding_does_not_change_what_is_heard():
+def test_padding_does_not_change_the_result():
     layer, given = make_layer(), mel(300, 40, 190)
     lengths = [300, 40, 190]
     together = layer.embed(given, tf.constant(lengths))
@@ -145,8 +145,8 @@ def test_padding_does_not_change_what_is_heard():
 def test_a_frozen_ear_still_hands_a_gradient_to_the_mel():
     layer, given = make_layer(), tf.Variable(mel(30))
     with tf.GradientTape() as tape:
-        heard = layer.embed(given, tf.constant([30]))
-        loss = tf.reduce_sum(heard * np.arange(DIM, dtype=np.float32))
+        embedding = layer.embed(given, tf.constant([30]))
+        loss = tf.reduce_sum(embedding * np.arange(DIM, dtype=np.float32))
     gradient = tape.gradient(loss, given).numpy()
     assert np.isfinite(gradient).all() and (np.abs(gradient[0]).max(axis=1) > 0).all()
 
@@ -156,9 +156,9 @@ def test_the_published_networks_hear_what_is_made_for_them(kind, dim):
     layer = PublishedVoice(kind, 6, AudioSpec(), True)
     layer.build()
     given = np.random.default_rng(0).normal(-5.0, 1.0, (2, 30, 80)).astype(np.float32)
-    heard = layer.embed(given, tf.constant([30, 12]))
-    assert heard.shape == (2, dim) == (2, layer.dim) and np.isfinite(heard).all()
-    assert layer(heard).shape == (2, 6)
+    embedding = layer.embed(given, tf.constant([30, 12]))
+    assert embedding.shape == (2, dim) == (2, layer.dim) and np.isfinite(embedding).all()
+    assert layer(embedding).shape == (2, 6)
 
 
 # The model.
@@ -169,12 +169,12 @@ def test_a_frozen_encoder_wants_embeddings_and_others_want_mels():
     frozen, unfrozen, plain = make_model(), make_model(frozen=False), tiny_model(**FEW)
     assert [m.wants_embeddings for m in (frozen, unfrozen, plain)] == [True, False, False]
     inputs = inputs_of(batch)
-    voices = frozen.describe({"reference_embedding": batch["embedding"]})
+    voices = frozen.embed({"reference_embedding": batch["embedding"]})
     np.testing.assert_array_equal(voices, frozen.published_voice(batch["embedding"]))
     np.testing.assert_array_equal(frozen.encode_embedding(batch["embedding"]), voices)
-    heard = unfrozen.published_voice.embed(batch["mel"], batch["mel_lengths"])
-    expected = unfrozen.published_voice(heard)
-    np.testing.assert_allclose(unfrozen.describe(inputs), expected, atol=1e-5)
+    embedding = unfrozen.published_voice.embed(batch["mel"], batch["mel_lengths"])
+    expected = unfrozen.published_voice(embedding)
+    np.testing.assert_allclose(unfrozen.embed(inputs), expected, atol=1e-5)
     found = unfrozen.encode_voice(batch["mel"], batch["mel_lengths"])
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert plain.published_voice is None and frozen.audio_encoder is None
@@ -197,7 +197,7 @@ def test_the_reference_decides_the_voice(frozen):
     assert np.allclose(model(only_mel)["mel"], said, atol=1e-6) == frozen
 
 
-def test_it_compares_what_it_said_with_the_reference_by_the_same_ear():
+def test_output_and_reference_are_embedded_by_the_same_encoder():
     model = make_model(noise=0.1)
     inputs = inputs_of(described_batch())
     outputs = model(inputs)
@@ -206,7 +206,7 @@ def test_it_compares_what_it_said_with_the_reference_by_the_same_ear():
     np.testing.assert_allclose(outputs["reference_embedding"], expected, atol=1e-5)
     said = embed(outputs["mel"][:, :20], inputs["mel_lengths"])
     np.testing.assert_allclose(outputs["output_embedding"], said, atol=1e-5)
-    model.listens = False
+    model.embeds_output = False
     outputs = model(inputs)
     assert outputs["output_embedding"] is None and outputs["reference_embedding"] is None
 
@@ -272,7 +272,7 @@ def test_an_unfrozen_encoder_moves_with_all_else():
     assert still(train(model, batch)) == {"xtts/published_voice/centre"}
 
 
-def test_the_voice_asked_for_teaches_an_unfrozen_encoder_through_the_mel():
+def test_the_reference_trains_an_unfrozen_encoder_through_the_mel():
     model = make_model(frozen=False, noise=0.1)
     batch = described_batch()
     inputs = with_reference(batch)
@@ -305,5 +305,5 @@ def test_in_half_precision_voices_are_described_in_full():
     assert voice.dtype == tf.float32
     plain = make_model()
     np.testing.assert_array_equal(voice, plain.encode_embedding(given))
-    heard = model.published_voice.embed(mel(30), tf.constant([30]))
-    assert heard.dtype == tf.float32
+    embedding = model.published_voice.embed(mel(30), tf.constant([30]))
+    assert embedding.dtype == tf.float32

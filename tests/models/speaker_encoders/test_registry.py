@@ -284,7 +284,7 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(kind):
         np.testing.assert_array_equal(weight.numpy(), value)
 
 
-def test_an_unknown_encoder_is_refused_with_the_known_ones():
+def test_an_unknown_encoder_is_rejectd_with_the_known_ones():
     with pytest.raises(ValueError, match="'xvector'.*ecapa_tdnn, resemblyzer, coqui"):
         build_speaker_encoder("xvector")
 
@@ -319,7 +319,7 @@ def test_coqui_gives_the_mean_of_ten_unit_vectors():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_recordings_without_a_voice_are_refused(kind):
+def test_recordings_without_a_voice_are_rejectd(kind):
     encoder = random_encoder(kind)
     with pytest.raises(AudioError, match="too short"):
         encoder.embed(make_voice(0.02), 16000)
@@ -333,11 +333,11 @@ def test_recordings_without_a_voice_are_refused(kind):
         encoder.embed(np.ones((2, 16000), np.float32), 16000)
 
 
-def test_resemblyzer_refuses_a_recording_in_which_nobody_speaks():
+def test_resemblyzer_rejects_a_recording_in_which_nobody_speaks():
     pytest.importorskip("webrtcvad")
     click = np.zeros(16000, np.float32)
     click[8000] = 0.5
-    with pytest.raises(AudioError, match="nobody is heard"):
+    with pytest.raises(AudioError, match="it has no speech"):
         random_encoder("resemblyzer").embed(click, 16000)
 
 

@@ -170,6 +170,6 @@ def test_a_saved_discriminator_comes_back_the_same(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_width_that_does_not_divide_is_refused(kind):
+def test_a_width_that_does_not_divide_is_rejectd(kind):
     with pytest.raises(ValueError, match="a width of 3 does not divide"):
         KINDS[kind](width=3)

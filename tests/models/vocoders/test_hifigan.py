@@ -233,15 +233,15 @@ def test_the_context_is_what_a_frame_s_samples_hear_and_no_more(tiny, block):
     x = tf.constant(mel(1, frames))
     with tf.GradientTape() as tape:
         tape.watch(x)
-        heard = tf.reduce_sum(model(x)[:, middle * hop : (middle + 1) * hop])
-    is_heard = np.abs(tape.gradient(heard, x)[0]).max(axis=-1) > 0
+        output = tf.reduce_sum(model(x)[:, middle * hop : (middle + 1) * hop])
+    is_used = np.abs(tape.gradient(output, x)[0]).max(axis=-1) > 0
     distances = np.abs(np.arange(frames) - middle)
-    np.testing.assert_array_equal(is_heard, distances <= context)
+    np.testing.assert_array_equal(is_used, distances <= context)
 
 
 def test_the_contexts_of_the_published_versions():
     # V1, from the samples back: 3 + 5 * (2 + 4 + 6) on each side of a sample at each stage, then
-    # what a transposed convolution hears; in frames 0.25 + 0.47 + 0.94 + 7.5 + 3, and its overlap.
+    # what a transposed convolution sees; in frames 0.25 + 0.47 + 0.94 + 7.5 + 3, and its overlap.
     contexts = {version: settings.context_frames for version, settings in HIFIGAN_VERSIONS.items()}
     assert contexts == {"v1": 13, "v2": 13, "v3": 11}
 
@@ -301,7 +301,7 @@ def test_a_checkpoint_of_torch_is_read(tiny_versions, tmp_path):
 
 @pytest.mark.parametrize("version", HIFIGAN_VERSIONS)
 @pytest.mark.parametrize("has_norms", [True, False])
-def test_the_shapes_tell_the_version(version, has_norms):
+def test_the_shapes_give_the_version(version, has_norms):
     settings = HIFIGAN_VERSIONS[version]
     shapes = published_shapes(settings, has_norms)
     arrays = {name: np.broadcast_to(np.float32(1), shape) for name, shape in shapes.items()}
@@ -325,7 +325,7 @@ def test_what_does_not_fit_is_named(load_tiny, has_norms):
             load_tiny(given)
 
 
-def test_an_unknown_version_is_refused_with_the_known_ones():
+def test_an_unknown_version_is_rejectd_with_the_known_ones():
     with pytest.raises(ValueError, match="'v4'; known are: v1, v2, v3"):
         build_hifigan("v4")
 
@@ -340,6 +340,6 @@ def test_an_unknown_version_is_refused_with_the_known_ones():
         ({"block": 3}, "1 or 2, not 3"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(change, message):
+def test_settings_that_contradict_each_other_are_rejectd(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(TINY[1], **change)

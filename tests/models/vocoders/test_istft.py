@@ -1,4 +1,4 @@
-"""The light vocoder: its pulses, what it depends on, and that its sound has the mel asked for."""
+"""The light vocoder: its pulses, what it depends on, and that its sound has the given mel."""
 
 import keras
 import numpy as np
@@ -65,11 +65,17 @@ def test_a_hop_that_leaves_an_odd_padding_has_its_samples_as_well():
     assert tiny_vocoder(spec)(np.zeros((1, 9, 80), np.float32))["waveform"].shape == (1, 9 * 255)
 
 
-def test_mels_in_half_precision_are_heard_in_float32(small):
+def test_mels_in_half_precision_are_computed_in_float32(small):
     mel = voiced_mel(20, SMALL).astype(np.float16)
     half, full = small(mel)["waveform"], small(mel.astype(np.float32))["waveform"]
     assert half.dtype == tf.float32
     np.testing.assert_array_equal(half, full)
+
+
+def test_speaking_has_no_product_that_is_compiled_for_each_number_of_frames(small):
+    """oneDNN keeps the code of products in three dimensions for every shape and every thread."""
+    operations = small.inference_function.get_concrete_function().graph.get_operations()
+    assert not [one.name for one in operations if one.type == "BatchMatMulV2"]
 
 
 def test_the_rows_of_a_batch_do_not_hear_each_other(small):
@@ -91,7 +97,7 @@ def height_at(samples: np.ndarray, hz: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("hz", [52.0, 110.0, 187.3, 440.0, 690.0])
-def test_pulses_have_the_pitch_that_was_asked_for(model, hz):
+def test_pulses_have_the_given_pitch(model, hz):
     (samples,) = excitation(model, np.full((1, 60), hz))
     # The lowest peak of the spectrum.
     power = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
@@ -151,13 +157,13 @@ def test_the_clock_shows_the_phase_at_its_anchor_and_runs_as_before(small):
 def test_a_given_pitch_is_used_where_there_is_one(small):
     mel = voiced_mel(30, SMALL)
     unaided = small(mel)
-    heard = unaided["pitch"].numpy()
-    assert np.abs(np.diff(heard)).max() > 1.0  # another one in every frame
+    predicted = unaided["pitch"].numpy()
+    assert np.abs(np.diff(predicted)).max() > 1.0  # another one in every frame
     given = np.where(np.arange(30) < 18, 210.0, 0.0).astype(np.float32)[None]
     aided = small(mel, pitch=given)
-    used = np.where(given > 0, given, heard)
+    used = np.where(given > 0, given, predicted)
     assert turned(aided["clock"][0].numpy() - clock_of(used[0], SMALL)[1]).max() < 1e-4
-    np.testing.assert_array_equal(aided["pitch"], heard)  # what it tells is what it heard
+    np.testing.assert_array_equal(aided["pitch"], predicted)  # it returns its prediction
     assert np.abs(aided["waveform"] - unaided["waveform"]).max() > 0.01
     silent = small(mel, pitch=np.zeros((1, 30), np.float32))
     np.testing.assert_array_equal(silent["waveform"], unaided["waveform"])
@@ -173,7 +179,7 @@ def test_the_noise_is_that_of_the_place_and_comes_round(small):
     )
     assert np.abs(first - second).max() > 1e-3
     np.testing.assert_array_equal(first, round_again)
-    # White noise that goes round has no seam: the last frame goes on in the first.
+    # White noise that goes round has no seam: the last frame continues in the first.
     spectra = _noise_spectra(SMALL)
     samples = np.fft.irfft(spectra)
     window = np.maximum(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(256) / 256), 1e-12)
@@ -198,11 +204,11 @@ def test_a_sample_depends_on_the_frames_of_its_context_and_no_others(projections
 
     truth = said(0)
     np.testing.assert_array_equal(said(context + 1), truth)
-    for near in (1, 2 + 2):  # of the latter it hears through the trunk alone
+    for near in (1, 2 + 2):  # the latter matters through the trunk alone
         assert np.abs(said(near) - truth).max() > 1e-4
 
 
-# The mel that was asked for.
+# The given mel.
 
 
 def test_every_projection_brings_the_mel_nearer(model):
