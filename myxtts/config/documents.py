@@ -1,4 +1,4 @@
-"""Small text files that may come from a stranger, bounded in size and depth."""
+"""Small text files from untrusted sources, bounded in size and depth."""
 
 import hashlib
 import json
@@ -70,7 +70,7 @@ class _Short(reprlib.Repr):
         self.maxlevel = 3
 
     def repr_int(self, value: int, level: int) -> str:
-        if value.bit_length() > _MOST_BITS:  # Python refuses to write thousands of digits
+        if value.bit_length() > _MOST_BITS:  # Python raises for thousands of digits
             return f"a whole number of {value.bit_length():,} bits"
         return super().repr_int(value, level)
 

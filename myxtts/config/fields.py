@@ -22,14 +22,14 @@ _MOST = 10**9  # of anything that can be counted
 _NOTHING = frozenset({"none", "null", "auto", "off", "~"})
 
 
-# What a setting has a say in, besides the step itself: which utterances share a batch; which
-# features there are; what their values are; where something lies on this machine; the vocoder; how
-# other settings of the model are chosen.
+# What a setting affects besides the step itself: which utterances share a batch; which features
+# there are; their values; where something is on this machine; the vocoder; how other settings of
+# the model are chosen.
 Effect = Literal["plan", "features", "preprocessing", "path", "vocoder", "origin"]
 
 
 class ConfigError(UserError, ValueError):
-    """A setting that cannot be: the message names it, its value and what is allowed."""
+    """An invalid setting: the message names it, its value and what is allowed."""
 
 
 def option(
@@ -46,7 +46,7 @@ def option(
 ) -> Any:
     """Declare a field: `same_as` marks an old name, `stored=False` what no file can hold.
 
-    `old_words` are values of earlier days, each with the word that took its place.
+    `old_words` maps former values to their successors.
     """
     metadata = {
         "help": help,
@@ -85,6 +85,15 @@ class Section:
 
     def check(self) -> None:
         """Raise ConfigError where two values do not fit each other."""
+
+    def require(self, holds: bool, complaint: str) -> None:
+        """Raise `complaint` unless it holds; a {name} in it becomes the setting and its value."""
+        if not holds:
+            named = {
+                spec.name: f"{self.section}.{spec.name} ({getattr(self, spec.name)})"
+                for spec in fields(self)
+            }
+            raise ConfigError(complaint.format(**named))
 
 
 S = TypeVar("S", bound=Section)
@@ -130,7 +139,7 @@ def unknown_setting(
     kind: str = "setting",
     other_names: Mapping[str, str] | None = None,
 ) -> ConfigError:
-    """Return the error for a name that nothing knows, with the nearest name (or path) that is.
+    """Return the error for an unknown name, with the nearest known name or path.
 
     `other_names` are further names, each with the path that it stands for.
     """
@@ -184,7 +193,7 @@ def _kind(spec: Field) -> tuple[Any, bool]:
 
 
 def _means_nothing(kind: type, value: Any) -> bool:
-    """Say whether a word leaves a setting open; of a switch, "off" says no more than false."""
+    """Say whether a word leaves a setting open; for a switch, "off" means false."""
     word = str(value).lower()
     return word in _NOTHING and not (kind is bool and word in _WORDS)
 

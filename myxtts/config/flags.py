@@ -30,7 +30,7 @@ class Flag:
 
 
 class FlagValue(NamedTuple):
-    """What a flag said, and the name under which it was given."""
+    """The value of a flag, and the name under which it was given."""
 
     value: Any
     name: str
@@ -93,7 +93,7 @@ FLAGS: tuple[Flag, ...] = (
         ("--disable-cpu-gpu-overlap",),
         "data.optimize_cpu_gpu_overlap",
         "false",
-        "prepare each batch when its step asks for it",
+        "prepare each batch when its step begins",
     ),
     Flag(("--model-size",), "model.model_size"),
     Flag(("--decoder-strategy",), "model.decoder_strategy"),

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import yaml
 
 from myxtts import atomic
-from myxtts.config.config import ALIASES, LAST_RATE_SHARE, SECTIONS, SETTINGS, XTTSConfig
+from myxtts.config.config import ALIASES, SECTIONS, SETTINGS, XTTSConfig
 from myxtts.config.documents import sealed_text
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
 from myxtts.config.flags import FLAGS
 from myxtts.config.legacy_keys import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
 from myxtts.config.presets import PRESETS, create_default_config
+from myxtts.config.training import LAST_RATE_SHARE
 from myxtts.config.yaml_keys import Key, read_keys
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ _VARIABLE = re.compile(rf"MYXTTS_({'|'.join(SECTIONS).upper()})_(\w+)")
 
 
 class Setting(NamedTuple):
-    """A value, and who said so."""
+    """A value, and where it came from."""
 
     value: Any
     origin: str
@@ -55,9 +56,15 @@ class Resolved:
     config: XTTSConfig
     origins: dict[str, str]
 
+    @property
+    def given(self) -> dict[str, str]:
+        """Where the value of each setting came from that the user has set."""
+        kinds = ("environment ", "flag ", "file ")
+        return {path: by for path, by in self.origins.items() if by.startswith(kinds)}
+
 
 def load_config(path: str | os.PathLike[str]) -> XTTSConfig:
-    """Read a YAML file; what it leaves out comes from its model size's preset and the defaults."""
+    """Read a YAML file; other settings come from its model size's preset and the defaults."""
     return resolve(file=path, environ={}).config
 
 
@@ -69,13 +76,9 @@ def resolve(
 ) -> Resolved:
     """Settle every setting: environment, then flag, then file, then preset, then default.
 
-    `flags` is what `flags.flag_values` returns; `preset` names a model size for want of one given.
+    `flags` is what `flags.flag_values` returns; `preset` is the model size where none is given.
     """
-    in_file = _from_file(Path(file)) if file is not None else {}
-    over = _from_flags(flags or {}) | environment_settings(environ)
-    chosen = chosen_in_file(in_file, over)
-    _report_overruled(chosen, in_file, over)
-    given = chosen | over
+    given = given_settings(file, flags, environ)
     if preset is not None and _SIZE not in given:
         given[_SIZE] = _setting(_SIZE, preset, f"preset {preset}")
     settled = {path: Setting(spec.default, "default") for path, spec in SETTINGS.items()}
@@ -83,6 +86,19 @@ def resolve(
     settled |= {path: Setting(value, f"preset {size}") for path, value in PRESETS[size].items()}
     settled |= given
     return Resolved(_build(settled), {path: origin for path, (_, origin) in settled.items()})
+
+
+def given_settings(
+    file: str | os.PathLike[str] | None = None,
+    flags: Mapping[str, tuple[Any, str]] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """What the user has set: in the environment, then by flag, then in a file."""
+    in_file = _from_file(Path(file)) if file is not None else {}
+    over = _from_flags(flags or {}) | environment_settings(environ)
+    chosen = chosen_in_file(in_file, over)
+    _report_overruled(chosen, in_file, over)
+    return chosen | over
 
 
 def chosen_in_file(in_file: Mapping[str, Setting], over: Mapping[str, Setting]) -> Settings:
@@ -106,7 +122,7 @@ def chosen_in_file(in_file: Mapping[str, Setting], over: Mapping[str, Setting]) 
 
 
 def environment_settings(environ: Mapping[str, str]) -> dict[str, Setting]:
-    """Return what MYXTTS_<SECTION>_<FIELD> and the short names say; an empty one says nothing."""
+    """Return what MYXTTS_<SECTION>_<FIELD> and the short names set; an empty one sets nothing."""
     settings: dict[str, Setting] = {}
     for name, text in sorted(environ.items()):
         match = _VARIABLE.fullmatch(name)
@@ -142,14 +158,18 @@ def save_config(
     sealed: bool = False,
 ) -> None:
     """Write a YAML file that loads as an equal configuration; `sealed`, no other one."""
+    text = as_yaml(config, only_differences=only_differences)
+    _write(sealed_text(text) if sealed else text, path)
+
+
+def as_yaml(config: XTTSConfig, *, only_differences: bool = False) -> str:
+    """The text of such a file, with every setting or with what differs from its preset."""
     values = _flatten(to_dict(config))
     if only_differences:
         plain = _preset_values(config.model.model_size)
         plain[_SIZE] = SETTINGS[_SIZE].default
         values = {key: value for key, value in values.items() if value != plain[key]}
-    lines = {key: _dump({key.split(".")[1]: value}) for key, value in values.items()}
-    text = _in_sections(lines)
-    _write(sealed_text(text) if sealed else text, path)
+    return _in_sections({key: _dump({key.split(".")[1]: value}) for key, value in values.items()})
 
 
 def save_choices(resolved: Resolved, path: str | os.PathLike[str]) -> None:
@@ -242,7 +262,7 @@ def _is_derived_rate(settings: Mapping[str, Setting]) -> bool:
 def _report_overruled(
     chosen: Mapping[str, Setting], in_file: Mapping[str, Setting], over: Mapping[str, Setting]
 ) -> None:
-    """Name the values of a file that stay although another model size was asked for."""
+    """Name the values of a file that stay although another model size was chosen."""
     before: Any = in_file[_SIZE].value if _SIZE in in_file else SETTINGS[_SIZE].default
     if _SIZE not in over or over[_SIZE].value == before:
         return

@@ -1,4 +1,4 @@
-"""What each model size sets, wherever nobody has set it explicitly."""
+"""What each model size sets, unless it is set explicitly."""
 
 from typing import Any
 

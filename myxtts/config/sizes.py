@@ -1,11 +1,11 @@
-"""How large a model is, told from its settings alone, before anything is built."""
+"""How large a model is, computed from its settings before anything is built."""
 
 from typing import TYPE_CHECKING
 
 from myxtts.config.fields import ConfigError
 
 if TYPE_CHECKING:
-    from myxtts.config.config import ModelConfig
+    from myxtts.config.model import ModelConfig
 
 MOST_WEIGHTS = 4_000_000_000
 
@@ -29,9 +29,9 @@ def num_weights(config: "ModelConfig", vocab_size: int, num_languages: int) -> i
 
 def num_layers(config: "ModelConfig") -> int:
     """How many layers the settings ask for, each with weights of its own."""
-    heard = 0 if config.speaker_encoder else config.audio_encoder_layers
-    read = config.text_encoder_conv_layers + config.text_encoder_layers
-    return read + config.decoder_layers + heard
+    reference = 0 if config.speaker_encoder else config.audio_encoder_layers
+    text = config.text_encoder_conv_layers + config.text_encoder_layers
+    return text + config.decoder_layers + reference
 
 
 def _weights(config: "ModelConfig") -> dict[str, int]:
@@ -53,8 +53,8 @@ def _weights(config: "ModelConfig") -> dict[str, int]:
         "model.decoder_dim": config.decoder_reduction * text * decoder,
     }
     if not config.speaker_encoder:
-        heard = (config.audio_encoder_layers - 1) * 5 * audio * audio + 2 * audio * voice
-        terms["model.audio_encoder_dim"] = heard
+        convolutions = (config.audio_encoder_layers - 1) * 5 * audio * audio
+        terms["model.audio_encoder_dim"] = convolutions + 2 * audio * voice
     if config.use_gst:
         terms["model.gst_style_embedding_dim"] = 2 * style * (token + voice)
         terms["model.gst_style_token_dim"] = config.gst_num_style_tokens * token

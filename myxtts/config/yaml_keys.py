@@ -62,15 +62,15 @@ class PlainLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # of the stubs
         if isinstance(event, yaml.AliasEvent):
-            raise _refused(event, f"the alias *{event.anchor}: write the values out instead")
+            raise _rejected(event, f"the alias *{event.anchor}: write the values out instead")
         if getattr(event, "tag", None) not in (None, "!"):
-            raise _refused(event, f"the tag {shown(event.tag)}: write the value without it")
+            raise _rejected(event, f"the tag {shown(event.tag)}: write the value without it")
         if isinstance(event, yaml.ScalarEvent) and len(event.value) > _LONGEST_SCALAR:
-            raise _refused(event, f"a value of {len(event.value):,} characters")
+            raise _rejected(event, f"a value of {len(event.value):,} characters")
         return super().compose_node(parent, index)
 
 
-def _refused(event: yaml.Event, what: str) -> yaml.YAMLError:
+def _rejected(event: yaml.Event, what: str) -> yaml.YAMLError:
     mark: Any = event.start_mark
     return yaml.composer.ComposerError(None, None, f"settings cannot hold {what}", mark)
 

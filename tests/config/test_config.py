@@ -1,3 +1,4 @@
+import ast
 import copy
 import dataclasses
 import pickle
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import myxtts
 from myxtts.config.config import (
     SETTINGS,
     AudioSpec,
@@ -73,7 +75,7 @@ def test_errors_are_for_the_user_and_are_value_errors():
         ({"loudness_lufs": 3}, ["data.loudness_lufs", "at most 0"]),
     ],
 )
-def test_nonsense_is_refused_by_name_and_value(values, words):
+def test_nonsense_is_rejectd_by_name_and_value(values, words):
     with pytest.raises(ConfigError) as error:
         DataConfig(**values)
     for word in words:
@@ -110,7 +112,7 @@ def test_unknown_keyword_names_the_nearest(make):
         make(prefetch_bufer_size=3)
 
 
-def test_a_section_of_the_wrong_kind_is_refused():
+def test_a_section_of_the_wrong_kind_is_rejectd():
     with pytest.raises(ConfigError, match="data must be a DataConfig"):
         XTTSConfig(data=TrainingConfig())
 
@@ -219,7 +221,7 @@ def test_config_imports_no_tensorflow():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_a_model_that_no_machine_holds_is_refused_with_what_to_lower():
+def test_a_model_that_no_machine_holds_is_rejectd_with_what_to_lower():
     with pytest.raises(
         ConfigError, match="weights, and 4,000,000,000 are the most: lower"
     ) as error:
@@ -259,3 +261,16 @@ def test_what_a_setting_affects_is_declared_with_it():
     named = {"dir", "path", "file"}
     paths = {path for path in SETTINGS if named & set(path.split("_"))}
     assert paths == set(affecting("path"))
+
+
+def test_every_setting_is_read_by_something():
+    read = {
+        node.attr
+        for file in Path(myxtts.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    # These are read by a composed name: a vocoder's settings by its kind, losses by their term.
+    composed = {"mel_floor", "dropout", *ModelConfig.affecting("vocoder")}
+    names = {path.partition(".")[2] for path in SETTINGS} - composed
+    assert {name for name in names - read if not name.endswith("_loss_weight")} == set()

@@ -163,7 +163,7 @@ def test_a_model_size_wins_over_the_preset_that_a_file_repeats(tmp_path, caplog,
     assert not caplog.records
 
 
-def test_what_a_complete_file_sets_beside_its_preset_stays_and_is_listed(tmp_path, caplog):
+def test_what_a_complete_file_sets_besides_its_preset_stays_and_is_listed(tmp_path, caplog):
     path = tmp_path / "c.yaml"
     save_config(create_default_config(model_size="normal", batch_size=5, epochs=3), path)
     resolved = resolve(file=path, flags=TINY, environ={})
@@ -341,7 +341,7 @@ def laughs(levels: int, line: str) -> str:
     ["l{new}: &l{new} [*l{old}, *l{old}, *l{old}]", "l{new}: &l{new}\n  <<: [*l{old}, *l{old}]"],
     ids=["lists", "merges"],
 )
-def test_aliases_that_grow_without_end_are_refused_at_once(write, line):
+def test_aliases_that_grow_without_end_are_rejectd_at_once(write, line):
     path = write(laughs(40, line))
     with pytest.raises(ConfigError, match=r"line \d: .*the alias \*l0: write the values out"):
         load_config(path)
@@ -514,7 +514,7 @@ def test_explain_lists_every_setting_aligned_with_its_origin(write):
 
 
 @pytest.mark.slow
-def test_every_flipped_bit_of_a_sealed_file_is_refused_or_changes_nothing(tmp_path):
+def test_every_flipped_bit_of_a_sealed_file_is_rejectd_or_changes_nothing(tmp_path):
     path = tmp_path / "sealed.yaml"
     config = XTTSConfig(batch_size=9, num_workers=3)
     save_config(config, path, only_differences=True, sealed=True)
