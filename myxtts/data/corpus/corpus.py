@@ -10,14 +10,10 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
-from myxtts.data.corpus.dialects import (
-    METADATA_NAMES,
-    Listing,
-    find_metadata,
-    read_metadata,
-    read_tree,
-)
+from myxtts.data.corpus.dialects import read_metadata
 from myxtts.data.corpus.filtering import Speakers, UtteranceFilter
+from myxtts.data.corpus.listing import Listing
+from myxtts.data.corpus.metadata_files import METADATA_NAMES, find_metadata
 from myxtts.data.corpus.recordings import EXTENSIONS, Recordings, folder_path, make_locator
 from myxtts.data.corpus.table_columns import is_numbers
 from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten
@@ -142,8 +138,7 @@ def _open_listings(
 
     def open_listing(path: str, wavs: str) -> Listing | None:
         home = os.path.dirname(path) if path and _is_below(path, root) else str(root)
-        locator = make_locator(recordings, home, wavs, id_folders)
-        return read_metadata(path, locator) if path else read_tree(recordings, locator)
+        return read_metadata(path, make_locator(recordings, home, wavs, id_folders))
 
     listing = open_listing(train, wavs_train)
     if not listing:

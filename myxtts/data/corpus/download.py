@@ -6,6 +6,7 @@ import fcntl
 import gzip
 import hashlib
 import http.client
+import io
 import logging
 import lzma
 import os
@@ -36,6 +37,7 @@ _ATTEMPTS = 5
 _WAIT_SECONDS = 2.0  # before the second attempt, doubled for each further one
 _TIMEOUT_SECONDS = 60.0
 _UNPACKED_RATIO = 1.5  # of unpacked to packed bytes: 1.38 for LJSpeech, and some room
+_MOST_CLIP_BYTES = 512 * 1024  # LJSpeech has 290 kB a clip on average, and 445 kB at most
 
 
 class DownloadError(UserError):
@@ -215,7 +217,11 @@ def _unpack(archive: Path, target: Path, expected_clips: int, report: StageProgr
 def _extract(archive: Path, staging: Path, expected_clips: int, report: StageProgress) -> None:
     try:
         # A stream is read once from end to end; seeking in bz2 would unpack it again and again.
-        with _unpacked(archive) as file, tarfile.open(fileobj=file, mode="r|") as members:
+        with (
+            _unpacked(archive) as file,
+            _Bounded(file, archive, expected_clips) as bounded,
+            tarfile.open(fileobj=bounded, mode="r|") as members,
+        ):
             for count, member in enumerate(members, 1):
                 if not (member.isfile() or member.isdir()):
                     raise DownloadError(f"{archive}: {member.name} is neither file nor directory")
@@ -231,6 +237,26 @@ def _extract(archive: Path, staging: Path, expected_clips: int, report: StagePro
         if error.errno is not None:  # a disk's; those of what is packed wrongly have no number
             raise
         raise DownloadError(f"{archive}: it cannot be unpacked: {error}") from error
+
+
+class _Bounded(io.RawIOBase):
+    """A tar that raises where it is larger than so many clips: some kilobytes of an archive can
+    unpack to any number of gigabytes."""
+
+    def __init__(self, file: BinaryIO, archive: Path, clips: int):
+        self.file, self.archive, self.clips = file, archive, clips
+        self.most = self.left = clips * _MOST_CLIP_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.file.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise DownloadError(
+                f"{self.archive}: it unpacks to more than {self.most / 1e6:,.1f} MB, which is more "
+                f"than {self.clips:,} clips of LJSpeech take. It was removed; do not use that "
+                "address"
+            )
+        return data
 
 
 def _unpacked(archive: Path) -> BinaryIO:

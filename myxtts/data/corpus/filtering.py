@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from myxtts.audio.io import AudioError
-from myxtts.data.corpus.dialects import SPEAKERS_FILE, Listing, is_file_or_special, read_speakers
 from myxtts.data.corpus.headers import read_headers
+from myxtts.data.corpus.listing import Listing, is_file_or_special
+from myxtts.data.corpus.metadata_files import SPEAKERS_FILE, read_speakers
 from myxtts.data.corpus.recordings import folder_path
 from myxtts.data.corpus.table_columns import MetadataRow
 from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten

@@ -137,6 +137,18 @@ def test_folders_nested_too_deeply_are_refused(server, tmp_path):
     assert not (tmp_path / "lj").exists()
 
 
+@pytest.mark.parametrize("name", ["LJSpeech-1.1/wavs/big.wav", "LJSpeech-1.1/" + "n" * 4_000_000])
+def test_an_archive_that_unpacks_to_more_than_its_clips_can_take_is_refused(
+    server, tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(download, "_MOST_CLIP_BYTES", 100_000)
+    server.body = make_archive({name: bytes(4_000_000)})
+    assert len(server.body) < 10_000
+    with pytest.raises(DownloadError, match="more than 0.3 MB, which is more than 3 clips"):
+        fetch(server, tmp_path / "lj")
+    assert left_in(tmp_path) == []
+
+
 @pytest.mark.parametrize("pack", [lambda tar: tar, bz2.compress, gzip.compress, lzma.compress])
 def test_archives_are_unpacked_however_they_are_packed(server, tmp_path, pack):
     server.body = pack(bz2.decompress(make_archive()))

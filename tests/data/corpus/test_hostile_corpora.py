@@ -1,7 +1,6 @@
 """Corpora with traps in them: each is named with its reason, and nothing waits for ever."""
 
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,20 +17,12 @@ from myxtts.data.features.features import FeatureSettings, compute_features
 from myxtts.data.features.keys import content_of
 from myxtts.data.features.prepare import prepare
 from myxtts.data.rejections import UNREADABLE_TEXT
-from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import arrays, locate
 
 pytestmark = pytest.mark.timeout(60)  # a trap that works would wait for ever
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory) -> Path:
-    return make_corpus(tmp_path_factory.mktemp("traps") / "corpus", 8, seconds=(0.4, 0.6))
-
-
-@pytest.fixture
-def corpus(original, tmp_path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "corpus"))
+CORPUS = {"count": 8, "seconds": (0.4, 0.6)}
 
 
 def make_fifo(path: Path) -> None:
