@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from chart import write_bars
 from opening import run_in_work
-from synthetic_cache import LJSPEECH_UTTERANCES, make_stores, named_stores
 
 from myxtts.bench import timing
+from myxtts.bench.synthetic_cache import LJSPEECH_UTTERANCES, make_stores, named_stores
 from myxtts.bench.timing import Cost, Stall, Target
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
 from myxtts.data.batches.readers import host_batches

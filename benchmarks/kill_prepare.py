@@ -46,14 +46,14 @@ def main() -> None:
 
 def compare(folder: Path, arguments: argparse.Namespace) -> None:
     """Make undisturbed caches, then kill and finish others."""
-    corpus = _make_corpus(folder / "corpus", arguments.utterances)
+    corpus = make_voiced_corpus(folder / "corpus", arguments.utterances)
     took = {n: _finish(corpus, folder / f"by-{n}", n, arguments) for n in (1, 2)}
-    expected = _contents(folder / "by-1")
+    expected = contents(folder / "by-1")
     print(
         f"{arguments.utterances} utterances, {len(expected)} files; undisturbed: "
         f"{took[1]:.1f} s by 1 process, {took[2]:.1f} s by 2 workers"
     )
-    _check_equal(_contents(folder / "by-2"), expected, "by 2 workers")
+    check_equal(contents(folder / "by-2"), expected, "by 2 workers")
     caches = (folder / f"killed-{number}" for number in itertools.count(1))
     cache, chance, killed = next(caches), random.Random(arguments.seed), 0
     while killed < arguments.kills:
@@ -65,16 +65,16 @@ def compare(folder: Path, arguments: argparse.Namespace) -> None:
             who = who if workers > 1 else "the only process"
             print(f"{killed:3} SIGKILL to {who} after {delay:.2f} s: {_inspect(corpus, cache)}")
         else:
-            _check_equal(_contents(cache), expected, f"{cache.name}, finished")
+            check_equal(contents(cache), expected, f"{cache.name}, finished")
             cache = next(caches)
     _finish(corpus, cache, 1, arguments)
-    _check_equal(_contents(cache), expected, f"{cache.name}, finished")
+    check_equal(contents(cache), expected, f"{cache.name}, finished")
 
 
 def run_preparation(corpus: Path, cache: str, arguments: argparse.Namespace) -> None:
     """What is killed: it says when it begins, as importing takes most of a small run."""
     preparing.shard_size = lambda utterances: arguments.shard
-    utterances, location = _locate(corpus, cache)
+    utterances, location = locate(corpus, cache)
     print("ready", flush=True)
     preparing.prepare(utterances, location, workers=arguments.workers)
 
@@ -94,14 +94,14 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _make_corpus(path: Path, utterances: int) -> Path:
+def make_voiced_corpus(path: Path, utterances: int) -> Path:
     sys.path.insert(0, str(ROOT))
     from tests.helpers.make_corpus import make_corpus
 
     return make_corpus(path, utterances, seconds=(0.4, 0.9))
 
 
-def _locate(corpus: Path, cache: str | Path):
+def locate(corpus: Path, cache: str | Path):
     config = DataConfig(dataset_path=str(corpus), cache_dir=str(cache))
     utterances = read_corpus(corpus, val_fraction=0.0).utterances
     return utterances, locate_cache(corpus, config, Tokenizer.build())
@@ -166,7 +166,7 @@ def _offspring(process: subprocess.Popen) -> list[psutil.Process]:
         return []
 
 
-def _contents(cache: Path) -> dict[str, bytes]:
+def contents(cache: Path) -> dict[str, bytes]:
     """Every file's name and a hash of its bytes."""
     files = sorted(path for path in cache.rglob("*") if path.is_file())
     return {
@@ -176,7 +176,7 @@ def _contents(cache: Path) -> dict[str, bytes]:
 
 def _inspect(corpus: Path, cache: Path) -> str:
     """Say what a kill left: whole shards, and files without an index, which count for nothing."""
-    _, location = _locate(corpus, cache)
+    _, location = locate(corpus, cache)
     damaged = [str(problem) for problem in verify_cache(location) if problem.shard]
     if damaged:
         sys.exit(f"{cache.name} is damaged: " + "; ".join(damaged))
@@ -185,7 +185,7 @@ def _inspect(corpus: Path, cache: Path) -> str:
     return f"{tokens} shards of tokens, {features} of features, {leftovers} temporary files"
 
 
-def _check_equal(found: dict[str, bytes], expected: dict[str, bytes], name: str) -> None:
+def check_equal(found: dict[str, bytes], expected: dict[str, bytes], name: str) -> None:
     different = [file for file in expected if found.get(file) != expected[file]]
     foreign = [file for file in found if file not in expected]
     if different or foreign:

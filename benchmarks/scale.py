@@ -7,29 +7,24 @@ The stores are complete but for one thing: all shards share the data files of on
 """
 
 import argparse
-import os
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from opening import run_in_work
-from synthetic_cache import feature_rows, named_stores, token_rows, utterance_frames, utterance_id
 
 from myxtts.bench import timing
+from myxtts.bench.synthetic_cache import make_index, named_stores
 from myxtts.bench.timing import Target
 from myxtts.data.batches.plan import BatchOptions, plan_epoch
 from myxtts.data.store.packed_cache import open_cache
-from myxtts.data.store.shard_index import ShardIndex, Strings
-from myxtts.data.store.shard_writer import hash64
-from myxtts.data.store.store import Store
 
 BATCH_SIZE = 48
-SHARD = 1_000
 # As many batches as the smallest corpus has: every utterance is touched once at every size.
 BATCHES = 20
 DTYPE = "float16"
@@ -63,7 +58,7 @@ def run(work: Path, asked: argparse.Namespace) -> list[Target]:
     """Make the stores, measure both readers at every size, print it, and return the bars."""
     sizes, rounds = asked.sizes, asked.rounds
     for size in sizes:
-        make_index(work / f"{size}", work / "template", size)
+        make_index(work / f"{size}", work / "template", size, DTYPE)
     variants: dict[tuple[str, int], Callable] = {
         (reader, size): partial(timing.in_fresh_process, look, work, size, reader)
         for reader in ("native", "host")
@@ -87,37 +82,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=5)
     return parser.parse_args()
-
-
-# The stores
-
-
-def make_index(folder: Path, template: Path, count: int) -> None:
-    """Write stores of so many utterances whose shards all share the data files of a template."""
-    frames = utterance_frames(SHARD)
-    stores = zip(named_stores(folder, DTYPE), named_stores(template, DTYPE), strict=True)
-    for (store, source), make_rows in zip(stores, (feature_rows, token_rows), strict=True):
-        store.create()
-        if len(store.index_files()) == count // SHARD:
-            continue
-        source.create()
-        keys = [(utterance_id(number), 1) for number in range(SHARD)]
-        index = source.write_shard(make_rows(source, range(SHARD), frames), keys)
-        for number in range(count // SHARD):
-            _publish_copy(store, source, index, number)
-
-
-def _publish_copy(store: Store, source: Store, index: ShardIndex, number: int) -> None:
-    """A shard with its own utterances and the template's data."""
-    ids = [utterance_id(SHARD * number + i) for i in range(SHARD)]
-    name = f"{hash64(str(number)):016x}"
-    for column in store.columns:
-        path = store.column_path(name, column.name)
-        path.unlink(missing_ok=True)
-        os.link(source.column_path(index.name, column.name), path)
-    keys = np.array([hash64(text) for text in ids], np.uint64)
-    own = replace(index, name=name, ids=Strings.pack(ids), keys=keys)
-    store.drop_rows(own, ())  # writes the index; nothing is dropped
 
 
 # Measuring

@@ -223,16 +223,14 @@ def _tokenised(data) -> Iterator:
 
 
 def _simulated_step(trainer, batch, step_ms: float, is_mended: bool):
-    from myxtts.bench.profiling import SimulatedStep
-    from myxtts.monitoring.simulated import SimulatedDevice
+    from myxtts.bench.simulated import SimulatedStep
 
-    return SimulatedStep(SimulatedDevice(step_ms))
+    return SimulatedStep(step_ms)
 
 
 def _throttled_step(trainer, batch, step_ms: float, is_mended: bool):
     """A device that takes three times as long after half of the steps of the run itself."""
-    from myxtts.bench.profiling import SimulatedStep
-    from myxtts.monitoring.simulated import SimulatedDevice
+    from myxtts.bench.simulated import SimulatedStep
 
     class Throttled(SimulatedStep):
         # The trials with batches in memory come first, with as many steps each.
@@ -241,10 +239,10 @@ def _throttled_step(trainer, batch, step_ms: float, is_mended: bool):
         def __call__(self, batch, number):
             self.taken = getattr(self, "taken", 0) + 1
             is_hot = self.taken > self.slow_from and not is_mended
-            self.device.step_seconds = (3 if is_hot else 1) * step_ms / 1e3
+            self.step_seconds = (3 if is_hot else 1) * step_ms / 1e3
             return super().__call__(batch, number)
 
-    return Throttled(SimulatedDevice(step_ms))
+    return Throttled(step_ms)
 
 
 def _real_step(trainer, batch, step_ms: float, is_mended: bool):

@@ -204,8 +204,8 @@ def trunk_alone(args: argparse.Namespace, spec) -> Callable:
 
     model = load_vocoder(args.istft).model
     signature = [tf.TensorSpec([1, None, spec.n_mels], tf.float32)]
-    listen = tf.function(model._listen, input_signature=signature)
-    return lambda mel: listen(mel[None])
+    trunk = tf.function(model._trunk_outputs, input_signature=signature)
+    return lambda mel: trunk(mel[None])
 
 
 def librosa_griffin_lim(spec):

@@ -7,13 +7,17 @@ came in between.
 
 import contextlib
 import errno
+import logging
 import os
 import resource
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from myxtts.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -25,7 +29,7 @@ def write(path: Path, content: bytes, *, alone: bool = False) -> None:
     Where no other process writes the same file (`alone`), the temporary name is always the same,
     and overwrites what a killed process left.
     """
-    temporary = draft_of(path) if alone else path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = draft_of(path) if alone else unique_draft_of(path)
     try:
         with naming(path), open(temporary, "wb") as file:
             file.write(content)
@@ -87,6 +91,14 @@ def remove_folder(path: Path) -> None:
 def draft_of(target: Path) -> Path:
     """The name under which something is made that one process makes at a time."""
     return target.with_name(f".{target.name}.tmp")
+
+
+def unique_draft_of(target: Path) -> Path:
+    """A name under which nobody else makes the same thing, on whatever host.
+
+    Processes of two containers may have the same number and even the same name of the host.
+    """
+    return target.with_name(f"{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
 def set_aside_of(target: Path) -> Path:
@@ -161,4 +173,18 @@ def _put_in_place(draft: Path, target: Path) -> None:
         os.rename(target, aside)
     os.rename(draft, target)
     sync(target.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+    if aside.exists():
+        _remove_replaced(aside)
+
+
+def _remove_replaced(aside: Path) -> None:
+    """Remove what was set aside; a disk that refuses that has the new folder all the same."""
+    try:
+        shutil.rmtree(aside)
+    except OSError as error:
+        logger.warning(
+            "cannot remove %s (%s): its successor is in place, and whoever writes there next "
+            "removes it; or remove it yourself",
+            aside,
+            error.strerror or error,
+        )

@@ -3,3 +3,5 @@
 
 class UserError(Exception):
     """Bad input, bad settings or a bad disk: the message says what, where and what to do."""
+
+    exit_code = 2

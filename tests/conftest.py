@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -61,14 +62,27 @@ def own_weights_folder(monkeypatch):
 def untouched_logger():
     """Commands set up the package's logger; the next test finds it as it was."""
     logger = logging.getLogger("myxtts")
-    level, handlers = logger.level, list(logger.handlers)
+    logger.handlers.clear()  # what a fixture of the module has set up is not for its tests
+    logger.setLevel(logging.NOTSET)
     yield
-    logger.setLevel(level)
-    logger.handlers[:] = handlers
+    logger.handlers.clear()
+    logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(scope="session")
+def usual_corpus() -> dict:
+    """The settings of `make_corpus` for modules without `CORPUS`; a folder may have its own."""
+    return {}
 
 
 @pytest.fixture(scope="module")
-def corpus(request, tmp_path_factory) -> Path:
-    """Recordings that the tests of a module share, cache included; its `CORPUS` says how many."""
-    path = tmp_path_factory.mktemp("speech") / "corpus"
-    return make_corpus(path, **request.module.CORPUS)
+def shared_corpus(request, usual_corpus, tmp_path_factory) -> Path:
+    """Recordings that the tests of a module share, and a cache if one of them makes it."""
+    settings = getattr(request.module, "CORPUS", usual_corpus)
+    return make_corpus(tmp_path_factory.mktemp("speech") / "corpus", **settings)
+
+
+@pytest.fixture
+def corpus(shared_corpus, tmp_path) -> Path:
+    """A copy of these recordings to do anything with."""
+    return Path(shutil.copytree(shared_corpus, tmp_path / "corpus"))

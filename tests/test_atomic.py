@@ -85,3 +85,26 @@ def test_a_run_in_a_folder_that_cannot_be_written_is_explained(tmp_path, monkeyp
     with pytest.raises(UserError, match=r"\.lock \(Read-only file system\): make .*run a writable"):
         with alone_in(tmp_path / "run"):
             pass
+
+
+def test_a_replaced_folder_that_cannot_be_removed_is_named_and_its_successor_is_in_place(
+    tmp_path, monkeypatch, caplog
+):
+    target = tmp_path / "voice"
+
+    def save(content: bytes) -> None:
+        with atomic.new_folder(target) as draft:
+            (draft / "a").write_bytes(content)
+
+    def read_only(path, *arguments, **named):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    save(b"old")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", read_only)
+        save(b"new")
+    assert (target / "a").read_bytes() == b"new"
+    aside = atomic.set_aside_of(target)
+    assert f"cannot remove {aside} (Read-only file system)" in caplog.text
+    save(b"newer")
+    assert os.listdir(tmp_path) == ["voice"] and (target / "a").read_bytes() == b"newer"

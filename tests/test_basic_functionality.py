@@ -19,11 +19,11 @@ def parameters(function) -> dict[str, object]:
 # From recordings to a batch
 
 
-def test_a_corpus_becomes_batches_and_its_cache_is_whole(corpus):
+def test_a_corpus_becomes_batches_and_its_cache_is_whole(shared_corpus):
     from myxtts.config.config import DataConfig
     from myxtts.data.ljspeech import LJSpeechDataset
 
-    dataset = LJSpeechDataset(str(corpus), DataConfig(batch_size=4))
+    dataset = LJSpeechDataset(str(shared_corpus), DataConfig(batch_size=4))
     assert len(dataset) == 10
     assert dataset.precompute_mels(num_workers=2, overwrite=False).made == 10
     assert dataset.precompute_tokens(num_workers=2, overwrite=False).made == 10
@@ -44,11 +44,11 @@ def test_a_corpus_becomes_batches_and_its_cache_is_whole(corpus):
 
 
 @pytest.mark.parametrize("mode", ["auto", "precompute", "runtime"])
-def test_every_mode_trains_on_the_same_utterances(corpus, mode):
+def test_every_mode_trains_on_the_same_utterances(shared_corpus, mode):
     from myxtts.config.config import XTTSConfig
     from myxtts.data.batches.training_data import TrainingData
 
-    config = XTTSConfig(data_path=str(corpus), preprocessing_mode=mode, batch_size=4)
+    config = XTTSConfig(data_path=str(shared_corpus), preprocessing_mode=mode, batch_size=4)
     data = TrainingData(config)
     seen = [int(i) for batch in data.train_batches() for i in batch["index"]]
     assert sorted(seen) == list(range(9))

@@ -1,10 +1,18 @@
 """What one row of a table is enough for: each new thing shows up everywhere by itself."""
 
+import os
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from myxtts.cli.main import main
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.data.corpus.corpus import read_corpus
+from myxtts.data.corpus.dialects import DIALECTS
+from myxtts.data.corpus.listing import Listing, Source
+from myxtts.data.corpus.table_columns import MetadataRow
 from myxtts.evaluation.evaluator import evaluate
 from myxtts.evaluation.metrics.session import Judges, Sentence, Subject
 from myxtts.evaluation.metrics.table import HIGHER, METRICS, Metric
@@ -13,6 +21,7 @@ from myxtts.evaluation.report.page import write_evaluation
 from myxtts.evaluation.report.plots import Example
 from myxtts.evaluation.report.rows import measure_rows
 from myxtts.evaluation.report.summary import Report, write_report
+from tests.helpers.make_corpus import make_corpus
 
 # A metric: how often samples change their sign.
 
@@ -66,3 +75,45 @@ def test_training_keeps_the_voice_with_more_of_what_is_better_higher(toy):
     from myxtts.workflows.evaluate_training import VoiceEvaluator
 
     assert {"toy", "mos"} <= VoiceEvaluator(Judges(), 1, "en").higher_is_better
+
+
+# A corpus layout: `PROMPTS` in the corpus folder, a line `( id "text" )` for each recording.
+
+
+def read_prompts(source: Source) -> Listing | None:
+    path = source.path or source.locator.home + "PROMPTS"
+    if not path.endswith("PROMPTS") or not os.path.exists(path):
+        return None
+    found = re.findall(r'^\( (\S+) "(.*)" \)$', Path(path).read_text(), re.MULTILINE)
+    rows = [MetadataRow(line, name, text) for line, (name, text) in enumerate(found, 1)]
+    return Listing("PROMPTS", "PROMPTS: ids and quoted texts", source.locator, rows)
+
+
+@pytest.fixture
+def prompts(monkeypatch, tmp_path) -> Path:
+    monkeypatch.setitem(DIALECTS, "prompts", read_prompts)
+    corpus = make_corpus(tmp_path / "corpus", 4, seconds=(0.6, 0.7))
+    names = sorted(path.stem for path in (corpus / "wavs").iterdir())
+    lines = [f'( {name} "Sentence {letter}." )' for name, letter in zip(names, "ABCD", strict=True)]
+    (corpus / "metadata.csv").unlink()
+    (corpus / "PROMPTS").write_text("\n".join(lines) + "\n")
+    return corpus
+
+
+def test_a_new_corpus_layout_is_recognised_and_read(prompts, capsys):
+    corpus = read_corpus(prompts)
+    texts = [utterance.text for utterance in corpus.utterances]
+    assert texts == ["Sentence A.", "Sentence B.", "Sentence C.", "Sentence D."]
+    assert main(["data", "check", str(prompts)]) == 0
+    assert "PROMPTS: ids and quoted texts" in capsys.readouterr().out
+
+
+def test_a_new_corpus_layout_reads_its_file_where_it_is_named(prompts):
+    (prompts / "metadata.csv").write_text("utt-0000|Another text.\n")
+    assert read_corpus(prompts, metadata_train="PROMPTS").dialect.startswith("PROMPTS")
+
+
+def test_what_is_not_in_a_new_corpus_layout_is_read_as_before(prompts):
+    (prompts / "PROMPTS").rename(prompts / "metadata.csv")
+    (prompts / "metadata.csv").write_text("utt-0000|The usual table.\nutt-0001|Two lines of it.\n")
+    assert read_corpus(prompts).dialect.startswith("metadata.csv: a table with |")

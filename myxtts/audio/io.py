@@ -121,7 +121,7 @@ def write_wav(path: str | os.PathLike[str], samples: np.ndarray, sample_rate: in
     """Write mono 16-bit PCM, whole or not at all."""
     path = Path(path)
     pcm = _to_pcm16(np.asarray(samples), path)
-    # Encoded in memory: libsndfile does not say why a disk refused.
+    # Encoded in memory: libsndfile does not report why a write failed.
     wav = BytesIO()
     soundfile.write(wav, pcm, sample_rate, subtype="PCM_16", format="WAV")
     write_output(path, wav.getvalue())
@@ -139,7 +139,7 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no t
 
 
 def _open(path: str | os.PathLike[str]) -> soundfile.SoundFile:
-    """Open a recording that exists, is whole as far as its format tells, and has samples."""
+    """Open a recording that exists, is whole as far as its format shows, and has samples."""
     size = _check_file(path)
     try:
         sound = _Forward(os.fspath(path))
@@ -194,8 +194,8 @@ def _info(sound: soundfile.SoundFile) -> AudioInfo:
 def _read_through(path: str | os.PathLike[str]) -> None:
     """Have the disk deliver a file, so that decoding it takes none of the disk's time.
 
-    It costs a copy of the bytes, 30 microseconds for a sentence; what is wrong with the file is
-    told by who opens it.
+    It costs a copy of the bytes, 30 microseconds for a sentence. Opening the file reports what is
+    wrong with it.
     """
     try:
         with open_regular(path) as file:
@@ -288,7 +288,7 @@ def _check_loudness(block: np.ndarray, path: str | os.PathLike[str]) -> None:
 
 def _to_pcm16(samples: np.ndarray, path: Path) -> np.ndarray:
     if not np.isfinite(samples).all():
-        raise AudioError(path, NOT_A_NUMBER, "refusing to write NaN or infinite samples as audio")
+        raise AudioError(path, NOT_A_NUMBER, "NaN and infinite samples are not written as audio")
     scaled = np.round(samples * 32768.0)
     pcm = np.clip(scaled, -32768, 32767)
     clipped = np.count_nonzero(np.abs(scaled - pcm) > 1)  # +1.0 itself is one step too many

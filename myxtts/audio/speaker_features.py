@@ -1,4 +1,4 @@
-"""What the published speaker encoders hear: their features of 16 kHz samples, in NumPy.
+"""The input features of the published speaker encoders, from 16 kHz samples, in NumPy.
 
 Each follows the definition that its public weights were trained with, peculiarities included:
 SpeechBrain's for ECAPA-TDNN, Resemblyzer's, and Coqui TTS's for its ResNet. All are evaluated in

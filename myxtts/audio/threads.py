@@ -50,7 +50,7 @@ def _limited() -> Any:
 
 @cache
 def _setter() -> ThreadPoolExecutor:
-    """The one thread that sets the limit: threadpoolctl heeds only the first that does."""
+    """The one thread that sets the limit: threadpoolctl works only in the first that does."""
     return ThreadPoolExecutor(1, thread_name_prefix="blas-limit")
 
 

@@ -1,32 +1,29 @@
 """Checks that the promises of fast loading hold on this machine."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from myxtts.bench.simulated import SimulatedStep
 from myxtts.config.config import XTTSConfig
+from myxtts.config.io import load_config
 from myxtts.config.presets import create_default_config
 from myxtts.errors import UserError
+from myxtts.monitoring.console import columns
 from myxtts.monitoring.evidence import Evidence, Setup
 from myxtts.monitoring.gpus import GpuReader
-from myxtts.monitoring.system import SystemSample, SystemSampler
-from myxtts.monitoring.timers import stages
+from myxtts.monitoring.system import SystemSample, SystemSampler, gpu_percent
 from myxtts.monitoring.verdict import diagnose
 
-if TYPE_CHECKING:
-    from myxtts.bench.timing import Stall
-
 FAILED = 1  # exit code
-# With less of the machine left, and so much of it taken by others, a low utilisation is not ours.
+# Where the machine is this full, and others take this much, low utilisation is not our fault.
 FULL_PERCENT, OTHERS_PERCENT = 90.0, 25.0
 RATE = 22050
 RECORDINGS, BATCH_SIZE = 48, 8
-STEP_SECONDS, STEPS, TARGET_PERCENT = 0.020, 100, 70.0
+STEP_MS, STEPS, TARGET_PERCENT = 20.0, 100, 70.0
 GPU_MODEL, GPU_STEPS, INTERVAL = "normal", 200, 0.1
 PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 WORDS = "amber bridge candle distant early forest garden hollow island lantern morning".split()
@@ -52,11 +49,12 @@ class Check:
         return {True: "ok", False: "FAILED", None: "not here"}[self.holds]
 
 
-def check_loading(config: XTTSConfig, name: str, folder: Path) -> Iterator[Check]:
-    """Whether the switches of some settings are in force, on a small corpus."""
+def check_loading(settings: Path, folder: Path) -> Iterator[Check]:
+    """Whether the switches in a settings file are in force, on a small corpus."""
     from myxtts.data.batches.graph_reader import cached_batches, cached_dataset, reader_options
     from myxtts.data.batches.training_data import TrainingData
 
+    config, name = load_config(settings), settings.name
     switches = ("use_tf_native_loading", "prefetch_to_gpu", "optimize_cpu_gpu_overlap")
     off = [switch for switch in switches if not getattr(config.data, switch)]
     yield Check(f"{name} loads", f"off: {', '.join(off)}" if off else "all switches on", not off)
@@ -88,17 +86,17 @@ def check_loading(config: XTTSConfig, name: str, folder: Path) -> Iterator[Check
 def check_utilisation(folder: Path) -> Iterator[Check]:
     """How busy an accelerator is kept: the GPU where there is one, else a simulated one."""
     from myxtts import runtime
-    from myxtts.bench import timing
+    from myxtts.bench.profiling import Feed, run_trial
     from myxtts.data.batches.training_data import TrainingData
 
     config = _on_corpus(XTTSConfig(), folder)
-    data = TrainingData(config)
-    step = f"{1e3 * STEP_SECONDS:.0f} ms"
-    before = stages.totals()
+    what = f"a simulated accelerator, {STEP_MS:g} ms a step"
+    feed = Feed(TrainingData(config).stream)
     with SystemSampler(INTERVAL, gpus=GpuReader(None)) as sampler:
-        stall = timing.simulate(lambda: islice(data.stream(), STEPS), STEP_SECONDS)
-    check = reaches(f"a simulated accelerator, {step} a step", 100 * stall.utilisation)
-    yield judged(check, list(sampler.samples), evidence_of(stall, stages.since(before)))
+        trial = run_trial(what, feed, SimulatedStep(STEP_MS), STEPS)
+    evidence = replace(trial.evidence, setup=Setup(mode="precompute"))
+    check = reaches(what, 100 * evidence.utilisation)
+    yield judged(check, list(sampler.samples), evidence)
 
     what = "GPU utilisation while training, by its driver"
     reader = GpuReader.open()
@@ -134,19 +132,6 @@ def judged(check: Check, samples: Sequence[SystemSample], evidence: Evidence | N
     return replace(check, holds=holds, disturbed=is_disturbed, details=tuple(details))
 
 
-def evidence_of(stall: "Stall", seconds: Mapping[str, float]) -> Evidence:
-    """What a simulated accelerator's steps say, with the seconds of work of each stage."""
-    count = len(stall.waits)
-    wait, compute = 1e3 * sum(stall.waits) / count, 1e3 * stall.compute_seconds / count
-    return Evidence(
-        *(count, wait + compute, compute),
-        wait_ms=wait,
-        load_ms=wait,
-        stages={name: 1e3 * spent / count for name, spent in seconds.items()},
-        setup=Setup(mode="precompute"),
-    )
-
-
 def _mean(samples: Sequence[SystemSample], name: str) -> float:
     """The mean of what was sampled, or 0 where it could not be."""
     found = [value for one in samples if (value := getattr(one, name)) is not None]
@@ -155,14 +140,10 @@ def _mean(samples: Sequence[SystemSample], name: str) -> float:
 
 def busy_percent(samples: Sequence[SystemSample]) -> float:
     """How busy the busiest GPU was in the later half of the samples: the earlier one compiles."""
-    late = samples[len(samples) // 2 :]
-    values: dict[int, list[float]] = {}
-    for gpu in (gpu for sample in late for gpu in sample.gpus):
-        if gpu.utilisation is not None:
-            values.setdefault(gpu.index, []).append(gpu.utilisation)
-    if not values:
-        raise UserError("the GPU does not tell how busy it is: its driver has no such reading")
-    return max(sum(all_) / len(all_) for all_ in values.values())
+    percent = gpu_percent(samples[len(samples) // 2 :])
+    if percent is None:
+        raise UserError("the driver does not report how busy the GPU is: check on another one")
+    return percent
 
 
 def python_calls(dataset) -> int:
@@ -171,7 +152,7 @@ def python_calls(dataset) -> int:
 
     variant = tf.data.experimental.to_variant(dataset)
     graph = tf.compat.v1.GraphDef()
-    # What calls Python has a state outside of the graph, which may be left behind: it is not run.
+    # Calls of Python have state outside the graph. It is dropped here: the graph is not run.
     graph.ParseFromString(
         tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=1).numpy()
     )
@@ -188,23 +169,17 @@ def same_batches(one: Iterable[dict], other: Iterable[dict]) -> bool:
 def describe(checks: Sequence[Check]) -> str:
     """Return a table of all checks."""
     rows = [("check", "result", ""), *((one.what, one.result, one.verdict) for one in checks)]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
-    lines += [f"{one.what}: {detail}" for one in checks for detail in one.details]
-    return "\n".join([*lines, *_conclusion(checks)])
-
-
-def _conclusion(checks: Sequence[Check]) -> list[str]:
-    """What the exit code means, where not every check could be decided for good."""
+    lines = [columns(rows), *(f"{one.what}: {detail}" for one in checks for detail in one.details)]
     failed = sum(one.holds is False for one in checks)
-    open_ = sum(one.disturbed for one in checks)
-    if not failed and not open_:
-        return []
-    return [f"{failed} failed, {open_} inconclusive: exit code {FAILED if failed else 0}"]
+    inconclusive = sum(one.disturbed for one in checks)
+    if failed or inconclusive:
+        code = FAILED if failed else 0
+        lines.append(f"{failed} failed, {inconclusive} inconclusive: exit code {code}")
+    return "\n".join(lines)
 
 
 def make_recordings(folder: Path, count: int = RECORDINGS) -> Path:
-    """Write a small corpus of hummed signals: what loads them does not mind what they say."""
+    """Write a small corpus of hummed signals: loading does not depend on what they say."""
     import soundfile
 
     (folder / "wavs").mkdir(parents=True)
@@ -224,12 +199,10 @@ def make_recordings(folder: Path, count: int = RECORDINGS) -> Path:
 
 def _on_corpus(config: XTTSConfig, folder: Path) -> XTTSConfig:
     """The same settings for a corpus of our own: small batches, all of them stored."""
-    own = {
-        "dataset_path": str(make_recordings(folder / "corpus")),
-        "batch_size": BATCH_SIZE,
-        "preprocessing_mode": "precompute",
-    }
-    return config.replace(**own)
+    corpus = str(make_recordings(folder / "corpus"))
+    return config.replace(
+        dataset_path=corpus, batch_size=BATCH_SIZE, preprocessing_mode="precompute"
+    )
 
 
 def _gpu_prefetch(device: str, batches: Iterable[dict]) -> Check:

@@ -42,7 +42,7 @@ _PLAIN = {"enable_memory_mapping": True, "memory_cache": False, "optimize_cpu_gp
 
 @dataclass(frozen=True)
 class LoaderResult:
-    """One loader: what it costs, how an accelerator would fare with it, what it holds in memory."""
+    """One loader: its cost, the stalls of a simulated accelerator, and its memory."""
 
     name: str
     cost: Cost
@@ -177,7 +177,7 @@ def _prepared_split(config: XTTSConfig, progress: Progress | None) -> Split:
 
 
 def _long_plan(split: Split, config: XTTSConfig, batches: int) -> BatchPlan:
-    """So many batches, of as many epochs as it takes; at least three, or nothing is awaited."""
+    """As many batches as wanted, over several epochs; at least three, to have waits to measure."""
     options, plans = batch_options(config), []
     while sum(map(len, plans)) < max(3, batches):
         plans.append(split.plan(options, epoch=len(plans)))

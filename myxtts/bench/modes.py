@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from myxtts.bench import timing
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.progress import Progress
+from myxtts.monitoring.system import SystemSampler, gpu_percent
+
+if TYPE_CHECKING:
+    from myxtts.bench.simulated import SimulatedStep
+    from myxtts.bench.step import TimedStep
 
 PRECOMPUTE, RUNTIME = "precompute", "runtime"
 AUTO, AUTO_AFTERWARDS = "auto, cache empty at first", "auto, afterwards"
@@ -24,26 +29,15 @@ MODES = {PRECOMPUTE: "precompute", AUTO: "auto", AUTO_AFTERWARDS: "auto", RUNTIM
 EPOCHS = 2  # at least, so that what auto has stored is read as well
 
 
-class Device(Protocol):
-    """What takes the steps: `submit` may return before the step has ended."""
-
-    busy_seconds: float
-    idle_seconds: float
-
-    def submit(self, batch: dict) -> Any: ...
-
-    def wait(self, handle: Any) -> Any: ...
-
-
 # Of a corpus and the number of batches that are to come.
-MakeDevice = Callable[[TrainingData, int], Device]
-# Watches the GPU, if there is one, while a block runs; `percent` is then how busy it was.
-Watch = Callable[[], AbstractContextManager]
+MakeStep = Callable[[TrainingData, int], "TimedStep | SimulatedStep"]
+# Samples the GPU, if there is one, while a block runs.
+Watch = Callable[[], AbstractContextManager[SystemSampler | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class ModeRun:
-    """One run of training; what comes before its first step stands apart."""
+    """One run of training; what comes before its first step is counted separately."""
 
     preparation_seconds: float
     first_batch_seconds: float
@@ -86,7 +80,7 @@ class ModeResult:
 
     @property
     def wait_ms(self) -> float:
-        """How long a batch was awaited."""
+        """How long the loop waited for a batch."""
         return 1e3 * self._total("wait_seconds") / (self._total("batches") - len(self.runs))
 
     @property
@@ -135,14 +129,14 @@ class ModesBench:
                 f"{first[0].batches} batches of {self.batch_size} on {self.device}, in turn",
                 timing.table(header, [_row(mode) for mode in self.modes]),
                 "busy: compute / (compute + idle) of the device; CPU: of the machine's cores, by "
-                "this process, during the steps; what comes before the first step stands apart",
+                "this process, during the steps; all before the first step is counted separately",
             )
         )
 
 
 def bench_modes(
     config: XTTSConfig,
-    make_device: MakeDevice,
+    make_step: MakeStep,
     device: str,
     folder: Path,
     *,
@@ -153,10 +147,10 @@ def bench_modes(
 ) -> ModesBench:
     """Train through each mode in turn, on a device that is called `device`.
 
-    The caches lie in `folder`, each in one that is named after its mode, and are emptied before
-    every round; those of the last round stay.
+    The caches are in `folder`, each under the name of its mode, and are emptied before every
+    round; those of the last round stay.
     """
-    trial = _Trial(config, make_device, batches, rounds * len(MODES), watch, progress)
+    trial = _Trial(config, make_step, batches, rounds * len(MODES), watch, progress)
     caches = {name: folder / mode for name, mode in MODES.items()}
     variants = {name: partial(trial.run, mode, caches[name]) for name, mode in MODES.items()}
     for name in (PRECOMPUTE, AUTO):
@@ -173,54 +167,54 @@ def bench_modes(
 
 def train_through(
     source: Iterator[dict],
-    device: Device,
+    step: "TimedStep | SimulatedStep",
     batches: int,
     *,
     watch: Watch = nullcontext,
     preparation_seconds: float = 0.0,
-    tell: Callable[[], None] = lambda: None,
+    after_step: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> ModeRun:
-    """Give a device so many batches, one step ahead of it, as the training loop does."""
+    """Take a step of so many batches, one ahead of the device, as the training loop does."""
     began = clock()
     batch = next(source)
     first_seconds, waited, samples, before = clock() - began, 0.0, 0, None
-    with watch() as gpu:
+    with watch() as sampler:
         cpu, began = timing.cpu_seconds(), clock()
         for number in count(1):
             samples += int(batch["mel"].shape[0])
-            handle = device.submit(batch)
+            handle = step(batch, number)
             if before is not None:
-                device.wait(before)
+                step.read(before)
             before = handle
-            tell()
+            after_step()
             if number == batches:
                 break
-            asked = clock()
+            waiting = clock()
             batch = next(source)
-            waited += clock() - asked
-        device.wait(before)
+            waited += clock() - waiting
+        step.read(before)
         seconds, cpu = clock() - began, timing.cpu_seconds() - cpu
     return ModeRun(
         preparation_seconds=preparation_seconds,
         first_batch_seconds=first_seconds,
         seconds=seconds,
-        busy_seconds=device.busy_seconds,
-        idle_seconds=device.idle_seconds,
+        busy_seconds=step.busy_seconds,
+        idle_seconds=step.idle_seconds,
         wait_seconds=waited,
         cpu_seconds=cpu,
         batches=batches,
         samples=samples,
-        gpu_percent=gpu.percent if gpu else None,
+        gpu_percent=gpu_percent(sampler.samples) if sampler else None,
     )
 
 
 @dataclass
 class _Trial:
-    """Opens the corpus by a mode and trains on it, again and again, and tells how far it is."""
+    """Opens the corpus by a mode and trains on it, again and again, and reports the progress."""
 
     config: XTTSConfig
-    make_device: MakeDevice
+    make_step: MakeStep
     batches: int
     runs: int
     watch: Watch
@@ -235,18 +229,18 @@ class _Trial:
         preparation_seconds = time.perf_counter() - began
         self.utterances = len(data.train)
         batches = max(self.batches, EPOCHS * len(data.train.plan(data.batch_options)))
-        device = self.make_device(data, batches)
+        step = self.make_step(data, batches)
         with closing(data.stream()) as stream:
             return train_through(
                 (batch for _, _, batch in stream),
-                device,
+                step,
                 batches,
                 watch=self.watch,
                 preparation_seconds=preparation_seconds,
-                tell=partial(self._tell, batches),
+                after_step=partial(self._count, batches),
             )
 
-    def _tell(self, batches: int) -> None:
+    def _count(self, batches: int) -> None:
         self.done += 1
         if self.progress:
             self.progress(self.done, self.runs * batches)

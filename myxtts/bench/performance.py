@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 
 from myxtts.config.config import XTTSConfig
 from myxtts.monitoring.verdict import GOOD_MS, loading_grade
@@ -13,7 +14,7 @@ FULL_PERCENT = 90.0
 
 @dataclass(frozen=True)
 class Measurement:
-    """What loading some batches cost; the first one, which opens everything, stands apart."""
+    """The cost of loading batches; the first, which opens everything, is counted separately."""
 
     first_ms: float
     batch_ms: tuple[float, ...]
@@ -36,7 +37,7 @@ def measure(config: XTTSConfig, num_batches: int) -> Measurement:
     from myxtts.data.batches.training_data import TrainingData
 
     data = TrainingData(config)
-    source = _batches(data)
+    source = chain.from_iterable(map(data.train_batches, count()))
     process = psutil.Process()
     first_ms, _ = _timed_next(source)
     psutil.cpu_percent()  # the percentage is since the call before
@@ -98,13 +99,6 @@ def bottlenecks(found: Measurement) -> list[str]:
             "prefetch_buffer_size, or no memory_cache"
         )
     return troubles
-
-
-def _batches(data) -> Iterator[dict]:
-    epoch = 0
-    while True:
-        yield from data.train_batches(epoch)
-        epoch += 1
 
 
 def _timed_next(source: Iterator[dict]) -> tuple[float, int]:

@@ -3,19 +3,21 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from myxtts.bench.simulated import SimulatedStep
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.monitoring import timers
 from myxtts.monitoring.evidence import UNKNOWN, Evidence, Recorder, Setup
-from myxtts.monitoring.progress import Progress
-from myxtts.monitoring.simulated import SimulatedDevice
+from myxtts.monitoring.progress import Progress, progress
 from myxtts.monitoring.verdict import Verdict, diagnose
 from myxtts.training.hooks.history import HistoryHook
 from myxtts.training.hooks.tensorboard import TensorBoardHook
@@ -33,6 +35,8 @@ WHAT = {
     RECORDINGS: "nothing prepared: every batch is read, decoded and computed",
     GRAPH: "that one batch, by the compiled step",
 }
+Step = CompiledStep | SimulatedStep
+
 WARM_UP = 3  # steps of a trial that are not counted
 LEAST_STEPS, TRIAL_SECONDS = 6, 15.0
 
@@ -44,12 +48,12 @@ class Trial:
     name: str
     evidence: Evidence
     recorder: Recorder
-    load_ms: float  # what a batch takes if nobody uses it
+    load_ms: float  # time per batch when no step consumes it
 
 
 @dataclass(frozen=True)
 class Profile:
-    """All trials, what they say together, and the verdict on the run as it is configured."""
+    """All trials, their combined evidence, and the verdict on the run as it is configured."""
 
     trials: tuple[Trial, ...]
     evidence: Evidence
@@ -62,57 +66,30 @@ class Profile:
         return any(trial.name == name for trial in self.trials)
 
 
-class SimulatedStep:
-    """Steps of a device that is not there; it computes behind the call, as a GPU does."""
-
-    is_async, is_eager, is_new = True, False, False
-
-    def __init__(self, device: SimulatedDevice):
-        self.device = device
-
-    def place(self, batch: Any) -> Any:
-        return batch
-
-    def __call__(self, batch: Any, number: int) -> Any:
-        return self.device.submit()
-
-    def read(self, handle: Any) -> dict[str, float]:
-        return {"end": self.device.wait(handle)}
-
-
-Step = CompiledStep | SimulatedStep
-
-
 @dataclass(frozen=True)
 class Feed:
     """One way to feed the steps: what makes its batches, and what happens next to them."""
 
     make: Callable[[], Items]
     hooks: Sequence[Hook] = ()
-    make_step: Callable[[], Step] | None = None  # of another one than the others have
-    share: float = 1.0  # of the steps that the others take
+    make_step: Callable[[], Step] | None = None  # where it needs a step of its own
+    share: float = 1.0  # of the steps that other feeds take
 
 
-def profile_training(
-    trainer: XTTSTrainer,
-    *,
-    steps: int = 40,
-    simulate_ms: float = 0.0,
-    report: Progress | None = None,
-) -> Profile:
-    """Run the steps of a trainer whose data are prepared in several ways, and compare them.
+def profile_training(config: XTTSConfig, *, steps: int = 40, simulate_ms: float = 0.0) -> Profile:
+    """Open the corpus of a configuration, run the same steps in several ways, and compare them.
 
     With `simulate_ms` a simulated accelerator that takes so long stands in for the model. Nothing
     is saved.
     """
-    data, config = trainer.data, trainer.config
+    trainer = open_trainer(config)
+    data = trainer.data
     batch = middling_batch(data)
-    step: Step
-    if simulate_ms:
-        step = SimulatedStep(SimulatedDevice(simulate_ms))
-    else:
-        step = trainer.build_step(batch)
-    with tempfile.TemporaryDirectory(prefix="myxtts-profile-") as folder:
+    step = SimulatedStep(simulate_ms) if simulate_ms else trainer.build_step(batch)
+    with (
+        tempfile.TemporaryDirectory(prefix="myxtts-profile-") as folder,
+        progress("profiling", "runs") as report,
+    ):
         feeds = {CONFIGURED: Feed(data.stream, _logging_hooks(config, Path(folder)))}
         data.refresh()
         if data.train.mode != "runtime" and data.train.is_complete:
@@ -127,6 +104,14 @@ def profile_training(
         return compare(step, feeds, batch, steps, report, setup=trainer.performance.recorder.setup)
 
 
+def open_trainer(config: XTTSConfig) -> XTTSTrainer:
+    """A trainer whose data are prepared; it is there to be measured, and saves nothing."""
+    trainer = XTTSTrainer(config)
+    with progress("preparing") as report:
+        trainer.prepare_datasets(report)
+    return trainer
+
+
 def compare(
     step: Step,
     feeds: Mapping[str, Feed],
@@ -139,7 +124,7 @@ def compare(
     """Feed a step in each way, `CONFIGURED` among them, and from memory, and conclude."""
     own = feeds[CONFIGURED]
     kept = [item for item in islice(own.make(), WARM_UP + 1) if item]
-    # In front, because a step of another kind may leave TensorFlow as these do not expect it.
+    # First, because a step of another kind may change TensorFlow's global state.
     feeds = {
         CONSTANT: Feed(partial(repeated, batch)),
         KEPT: Feed(lambda: cycle(kept)),
@@ -158,22 +143,22 @@ def compare(
 
 
 def conclude(trials: Sequence[Trial], setup: Setup = UNKNOWN) -> Profile:
-    """What trials say together: the work of each stage, and what each change was seen to give."""
+    """Combine trials: the work of each stage, and the measured effect of each change."""
     found = {trial.name: trial for trial in trials}
     own, kept = found[CONFIGURED], found[KEPT]
     stages = dict(own.evidence.stages)
     after = {stage: kept.evidence.wall_ms for stage in timers.STAGES}
     if IN_MEMORY in found:
         warm = found[IN_MEMORY]
-        # Reading is what is left of loading once the disk has nothing to do with it.
+        # Reading from the disk is the difference to loading from memory.
         read = own.load_ms - warm.load_ms
         stages[timers.READ] = max(stages.get(timers.READ, 0.0), read)
-        # The native reader works in the graph, where no timer sees it: what nobody else did.
+        # The native reader works in the graph, where no timer sees it: it did the rest.
         others = sum(warm.evidence.stages.values())
         stages.setdefault(timers.BATCHING, max(0.0, warm.load_ms - others))
         after[timers.READ] = warm.evidence.wall_ms
     evidence = replace(own.evidence, stages=stages, after=after, setup=setup)
-    # Where every step compiles, only the batch that came again tells what computing takes.
+    # Where every step compiles, only the repeated batch shows how long computing takes.
     hidden = found[CONSTANT].evidence.device_ms - evidence.device_ms
     if 0 < hidden < evidence.compile_ms:
         evidence = replace(
@@ -194,18 +179,19 @@ def run_trial(
     steps: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Trial:
-    """Take some steps after a few that do not count; then see how fast batches come unused.
+    """Time some steps after a warm-up, then how fast batches come without steps.
 
-    Slow steps end after `TRIAL_SECONDS`, for a few of them tell as much.
+    Slow steps end after `TRIAL_SECONDS`: a few of them are enough.
     """
     recorder = Recorder()
     with _opened(feed) as source:
         warm_up = TrainingLoop(step, [], 1 << 40, WARM_UP, list, clock=clock)
-        _go(warm_up, islice(source, WARM_UP))
+        run_to_end(warm_up, islice(source, WARM_UP))
         before = timers.stages.totals()
         most = steps + (SEEN_TO_THE_END if step.is_async else 1)
-        loop = TrainingLoop(step, feed.hooks, 1 << 40, most, list, 0, recorder, clock)
-        _go(loop, _for_a_while(source, most, clock))
+        hooks = feed.hooks
+        loop = TrainingLoop(step, hooks, 1 << 40, most, list, recorder=recorder, clock=clock)
+        run_to_end(loop, _for_a_while(source, most, clock))
     share = len(recorder) / max(1, loop.done)  # of the batches whose steps were counted
     recorder.stages = {n: 1e3 * s * share for n, s in timers.stages.since(before).items()}
     load_ms = _drained_ms(feed, steps, clock)
@@ -213,7 +199,7 @@ def run_trial(
 
 
 def _drained_ms(feed: Feed, batches: int, clock: Callable[[], float]) -> float:
-    """What a batch takes where nobody uses it, the first one apart."""
+    """Time per batch when no step consumes it, without the first batch."""
     with _opened(feed) as source:
         next(source)
         began = clock()
@@ -241,8 +227,8 @@ def _opened(feed: Feed) -> Iterator[Iterator]:
             source.close()
 
 
-def _go(loop: TrainingLoop, items: Items) -> None:
-    """Run to the end; a signal ends all of the trials, not only this one."""
+def run_to_end(loop: TrainingLoop, items: Items) -> None:
+    """Run a trial; a signal ends all of the trials, not only this one."""
     reason = loop.run(items)
     if reason.is_interrupted:
         raise KeyboardInterrupt(f"stopped by {reason}: nothing was measured to the end")
@@ -250,7 +236,7 @@ def _go(loop: TrainingLoop, items: Items) -> None:
 
 def as_graph(config: XTTSConfig, data: TrainingData, batch: dict) -> CompiledStep:
     """The step of an eager run, compiled."""
-    trainer = XTTSTrainer(_changed(config, enable_graph_mode=True, enable_eager_debug=False))
+    trainer = XTTSTrainer(config.replace(enable_graph_mode=True, enable_eager_debug=False))
     trainer.data = data
     return trainer.build_step(batch)
 
@@ -269,14 +255,23 @@ def repeated(batch: dict) -> Iterator[tuple[int, int, dict]]:
 
 def middling_batch(data: TrainingData) -> dict:
     """The batch of median size among those of an epoch."""
-    frames = data.train.plan(data.batch_options).frames
-    middle = int(frames.argsort(kind="stable")[len(frames) // 2])
-    return next(iter(data.train_batches(start=middle)))
+    return batch_at(data, by_size(data)[0])
 
 
-def reopened(data: TrainingData, **settings) -> TrainingData:
-    return TrainingData(_changed(data.config, **settings))
+def by_size(data: TrainingData) -> tuple[int, int, int]:
+    """The numbers of the batches of median and of largest size, and the frames of the latter."""
+    plan = data.train.plan(data.batch_options)
+    frames = plan.frames.astype(np.int64) * plan.sizes
+    order = np.argsort(frames, kind="stable")
+    return int(order[len(order) // 2]), int(order[-1]), int(frames[order[-1]])
 
 
-def _changed(config: XTTSConfig, **settings) -> XTTSConfig:
-    return config.replace(**settings)
+def batch_at(data: TrainingData, number: int) -> dict:
+    """A batch of the first epoch by its number."""
+    with closing(data.stream(0, number)) as items:
+        return next(items)[2]
+
+
+def reopened(data: TrainingData, **settings: Any) -> TrainingData:
+    """The same corpus, opened with other settings."""
+    return TrainingData(data.config.replace(**settings))

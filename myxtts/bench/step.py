@@ -1,7 +1,6 @@
-"""The real training step as something to measure: as a device, and as a graph against eager."""
+"""The real training step as something to measure: batch by batch, and as a graph against eager."""
 
 import statistics
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -15,7 +14,6 @@ from myxtts.bench.timing import Cost
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.models.xtts import build_xtts
-from myxtts.monitoring.gpus import GpuReader
 from myxtts.monitoring.progress import Progress
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer
@@ -65,9 +63,9 @@ def measure_steps(
     progress: Progress | None = None,
     xla: bool = False,
 ) -> StepCosts:
-    """Take the step of a batch of middling length as a graph and eagerly, in turn.
+    """Time the step of a batch of median size as a graph and eagerly, in turn.
 
-    `xla` has the graph compiled, as training has it where there is a GPU.
+    `xla` compiles the graph, as training does where there is a GPU.
     """
     batch = middling_batch(data)
     make_step = step_maker(config, data, batch)
@@ -112,8 +110,8 @@ def step_maker(config: XTTSConfig, data: TrainingData, batch: dict) -> Callable[
     )
 
 
-class StepDevice:
-    """The device that TensorFlow computes on: busy while a step is called or awaited.
+class TimedStep:
+    """A step whose device counts as busy while the step is called or awaited.
 
     It counts as idle while a batch is awaited, though the step before may still run then.
     """
@@ -121,15 +119,13 @@ class StepDevice:
     def __init__(self, step: CompiledStep, clock: Callable[[], float] = time.perf_counter):
         self.step, self._clock = step, clock
         self.busy_seconds = self.idle_seconds = 0.0
-        self._taken = 0
         self._left: float | None = None
 
-    def submit(self, batch: dict):
+    def __call__(self, batch: dict, number: int):
         """Start the step of a batch, and return its metrics to be waited for."""
-        self._taken += 1
-        return self._busy(lambda: self.step(batch, self._taken))
+        return self._busy(lambda: self.step(batch, number))
 
-    def wait(self, metrics) -> dict[str, float]:
+    def read(self, metrics) -> dict[str, float]:
         """Wait for a step by fetching its metrics."""
         return self._busy(lambda: self.step.read(metrics))
 
@@ -143,17 +139,17 @@ class StepDevice:
         return result
 
 
-class StepDevices:
-    """Makes devices that share a step, which has met all shapes before the first is handed out."""
+class TimedSteps:
+    """Times one step again and again, once it has met the shapes of all batches to come."""
 
     def __init__(self, config: XTTSConfig, xla: bool):
         self.config, self.xla = config, xla
         self.step: CompiledStep | None = None
 
-    def __call__(self, data: TrainingData, batches: int) -> StepDevice:
+    def __call__(self, data: TrainingData, batches: int) -> TimedStep:
         if self.step is None:
             self.step = self._warm(data, batches)
-        return StepDevice(self.step)
+        return TimedStep(self.step)
 
     def _warm(self, data: TrainingData, batches: int) -> CompiledStep:
         """Take one step of every shape that the batches to come have."""
@@ -167,32 +163,3 @@ class StepDevices:
                     seen.add(shapes)
                     step.read(step(batch, 1))
         return step
-
-
-class GpuWatch:
-    """While its block runs, asks the driver how busy its GPUs are; `percent` is of the busiest."""
-
-    def __init__(self, reader: GpuReader, interval: float = 0.1):
-        self.reader, self.interval = reader, interval
-        self._ended = threading.Event()
-        self._found: dict[int, list[float]] = {}
-
-    @property
-    def percent(self) -> float | None:
-        """The mean over all answers, or None where there was none."""
-        return max((statistics.fmean(found) for found in self._found.values()), default=None)
-
-    def __enter__(self) -> "GpuWatch":
-        self._thread = threading.Thread(target=self._ask, name="gpu", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
-        while not self._ended.wait(self.interval):
-            for gpu in self.reader.read():
-                if gpu.utilisation is not None:
-                    self._found.setdefault(gpu.index, []).append(gpu.utilisation)

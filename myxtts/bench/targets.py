@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from myxtts.bench.loaders import NAIVE, DataBench
-from myxtts.bench.modes import AUTO, PRECOMPUTE, RUNTIME, ModeResult, ModesBench
+from myxtts.bench.modes import AUTO, PRECOMPUTE, RUNTIME, ModesBench
 from myxtts.bench.timing import Target
 from myxtts.monitoring.verdict import GOOD_MS
 
@@ -24,7 +24,7 @@ class Figures:
     loaders: DataBench
     steps: "StepCosts"
     step_ms: float  # of the simulated device; 0 where the real step was taken
-    no_driver: str  # why no driver was asked how busy the GPU is
+    no_driver: str  # why no driver reports how busy the GPU is
     tensorflow: str = ""  # what it says of itself
 
 
@@ -35,22 +35,18 @@ def targets(found: Figures) -> list[Target]:
     chosen, naive = loaders[loaders.chosen].cost, loaders[NAIVE].cost
     speed = precompute.samples_per_second / runtime.samples_per_second
     faster = chosen.samples_per_second / naive.samples_per_second
-    loading = "loading alone, for the step is simulated" if found.step_ms else ""
+    loading = "loading alone: the step is simulated" if found.step_ms else ""
     percent = precompute.gpu_percent
     driver = "NVML: the time in which some kernel ran"
     if percent is None:
-        driver = found.no_driver or "the driver does not tell"
+        driver = found.no_driver or "the driver does not report it"
     least = partial(Target, at_most=False)
+    busy = partial(least, unit="%", note=modes.device)
     return [
-        _busy("precompute", "70-90 %", precompute, 70, modes.device),
-        _busy("auto", "40-70 %", modes[AUTO], 40, modes.device),
-        _busy("runtime", "20-50 %", runtime, 20, modes.device),
-        least(
-            *("GPU % by the driver, precompute", percent, 70),
-            unit="%",
-            aim="70-90 %",
-            note=driver,
-        ),
+        busy("GPU utilisation, precompute", 100 * precompute.utilisation, 70, aim="70-90 %"),
+        busy("GPU utilisation, auto", 100 * modes[AUTO].utilisation, 40, aim="40-70 %"),
+        busy("GPU utilisation, runtime", 100 * runtime.utilisation, 20, aim="20-50 %"),
+        busy("GPU % by the driver, precompute", percent, 70, aim="70-90 %", note=driver),
         Target(
             *("CPU during training, precompute", precompute.cpu_percent, 60),
             unit="%",
@@ -90,20 +86,9 @@ def mode_targets(found: Figures) -> list[Target]:
 
 
 def summary(aims: Sequence[Target]) -> str:
-    """Count the targets that are met, those that are not, and those that nobody knows of."""
+    """Count the targets that are met, not met and not measured."""
     met = [aim.is_met for aim in aims]
     return (
         f"{met.count(True)} of {len(met)} targets met, {met.count(False)} not met, "
         f"{met.count(None)} not measured"
     )
-
-
-def unmet(aims: Sequence[Target]) -> list[str]:
-    """Name what was measured and is not met."""
-    return [aim.what for aim in aims if aim.is_met is False]
-
-
-def _busy(mode: str, aim: str, result: ModeResult, limit: float, device: str) -> Target:
-    percent = 100 * result.utilisation
-    what = f"GPU utilisation, {mode}"
-    return Target(what, percent, limit, at_most=False, unit="%", aim=aim, note=device)

@@ -106,8 +106,8 @@ def measure(make: Make, utterances: int) -> Cost:
 def simulate(make: Make, step_seconds: float) -> Stall:
     """Consume batches as an accelerator does that computes so long and leaves the CPU free.
 
-    The first batch is not counted: it is start-up, which is measured apart. A step counts with
-    the time that it really took, so that a busy machine's late waking is not laid on the loader.
+    The first batch is not counted: start-up is measured separately. A step counts with
+    the time that it really took: a busy machine that wakes it late is not the loader's fault.
     """
     source = iter(make())
     compute, waits = 0.0, []
@@ -175,7 +175,7 @@ def cpu_seconds() -> float:
 def anonymous_megabytes() -> float:
     """Memory that is the process's own: pages of mapped files, which the kernel may drop, are not.
 
-    Where the system does not tell, what is resident at most.
+    Where the system does not report it, the peak of resident memory.
     """
     try:
         for line in Path("/proc/self/status").read_text().splitlines():

@@ -3,7 +3,6 @@
 import copy
 import logging
 import resource
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -19,7 +18,15 @@ import psutil
 import tensorflow as tf
 
 from myxtts.bench import timing
-from myxtts.bench.profiling import SimulatedStep, Step
+from myxtts.bench.profiling import (
+    Step,
+    batch_at,
+    by_size,
+    middling_batch,
+    open_trainer,
+    run_to_end,
+)
+from myxtts.bench.simulated import SimulatedStep
 from myxtts.bench.tuning_choices import (
     BUDGET,
     DEPTH,
@@ -38,13 +45,13 @@ from myxtts.bench.tuning_choices import (
 )
 from myxtts.checkpoints import saved_states
 from myxtts.config.config import XTTSConfig
-from myxtts.config.io import load_config, save_config
+from myxtts.config.io import as_yaml, load_config, save_config
 from myxtts.data.batches import auto_mode
 from myxtts.data.batches.training_data import TrainingData
+from myxtts.monitoring.console import columns
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.evidence import Recorder
-from myxtts.monitoring.progress import Progress
-from myxtts.monitoring.simulated import SimulatedDevice
+from myxtts.monitoring.progress import Progress, progress
 from myxtts.monitoring.system import MemoryLimit
 from myxtts.training.loop import TrainingLoop
 from myxtts.training.run_folder import alone_in, set_aside
@@ -77,10 +84,7 @@ class Tuning:
 
     def as_yaml(self) -> str:
         """What `write` writes."""
-        with tempfile.TemporaryDirectory(prefix="myxtts-tune-") as folder:
-            path = Path(folder) / FILE
-            self.write(path)
-            return path.read_text(encoding="utf-8")
+        return as_yaml(self.config, only_differences=True)
 
     def __str__(self) -> str:
         rows = [("setting", "value", "measured", "why")]
@@ -88,42 +92,24 @@ class Tuning:
             rows.append((one.setting, f"{_shown(one.setting, one.value)} *", one.measured, one.why))
             for other in one.alternatives:
                 rows.append(("", _shown(one.setting, other.value), other.measured, other.why))
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = [
-            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
-            for row in rows
-        ]
-        return "\n".join(line.rstrip() for line in [*lines, "*: chosen"])
+        return f"{columns(rows)}\n*: chosen"
 
 
 def tune(
     config: XTTSConfig,
     *,
-    simulate_ms: float = 0.0,
     given: Mapping[str, str] | None = None,
+    simulate_ms: float = 0.0,
     rounds: int = ROUNDS,
-    report: Progress | None = None,
 ) -> Tuning:
     """Open the corpus of a configuration as its mode says, and choose by short measurements.
 
-    `given` names settings that are not touched, and who settled them. With `simulate_ms` a
-    simulated accelerator that takes so long stands in for the model. `report` gets the progress.
+    `given` names settings that are not touched, and where each came from. With `simulate_ms` a
+    simulated accelerator that takes so long stands in for the model.
     """
-    trainer = XTTSTrainer(config)
-    trainer.prepare_datasets()
-    return tune_trainer(trainer, simulate_ms=simulate_ms, given=given, rounds=rounds, report=report)
-
-
-def tune_trainer(
-    trainer: XTTSTrainer,
-    *,
-    simulate_ms: float = 0.0,
-    given: Mapping[str, str] | None = None,
-    rounds: int = ROUNDS,
-    report: Progress | None = None,
-) -> Tuning:
-    """The same for a trainer whose data are prepared; it has no further use, and saves nothing."""
-    return _Tuner(trainer, simulate_ms, given or {}, rounds, report).run()
+    trainer = open_trainer(config)
+    with progress("tuning", "measurements") as report:
+        return _Tuner(trainer, given or {}, simulate_ms, rounds, report).run()
 
 
 def settle_run(
@@ -138,7 +124,7 @@ def settle_run(
     beginning, so that its batches stay the same, and measures nothing.
     """
     folder = Path(config.training.checkpoint_dir).expanduser()
-    earlier = _run_to_go_on(folder, resume)
+    earlier = _resumed_run(folder, resume)
     if earlier is not None:
         return _as_begun(config, earlier, given)
     with alone_in(folder):
@@ -150,8 +136,8 @@ def settle_run(
     return tuning.config
 
 
-def _run_to_go_on(folder: Path, resume: bool | Path | str | None) -> Path | None:
-    """The folder of the run that is gone on with, if any."""
+def _resumed_run(folder: Path, resume: bool | Path | str | None) -> Path | None:
+    """The folder of the run that is resumed, if any."""
     if isinstance(resume, (str, Path)):
         return Path(resume).expanduser().resolve().parents[1]
     if resume is False:
@@ -160,7 +146,7 @@ def _run_to_go_on(folder: Path, resume: bool | Path | str | None) -> Path | None
 
 
 def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSConfig:
-    """The configuration with what was chosen when a run began, but for what is given now."""
+    """The configuration with the choices of a run's beginning, unless they are given now."""
     if not (run / FILE).exists():
         logger.info("the run in %s did not tune itself when it began: its settings stay", run)
         return config
@@ -168,20 +154,15 @@ def _as_begun(config: XTTSConfig, run: Path, given: Mapping[str, str]) -> XTTSCo
     chosen = {path: attrgetter(path)(begun) for path in TUNED if path not in given}
     shown = ", ".join(f"{path} {_shown(path, value)}" for path, value in chosen.items())
     logger.info("as chosen when the run in %s began: %s", run, shown)
-    settled = with_settings(config, chosen | {AUTO: False})
+    settled = config.replace(**chosen | {AUTO: False})
     folder = Path(config.training.checkpoint_dir).expanduser()
     if folder.resolve() != run.resolve():
         Tuning((), settled).write(folder / FILE, sealed=True)
     return settled
 
 
-def with_settings(config: XTTSConfig, values: Mapping[str, Any]) -> XTTSConfig:
-    """The configuration with some settings, by their paths, at other values."""
-    return config.replace(**values)
-
-
 def trial_length(seconds: float, most: int) -> int:
-    """How many things that take so long are tried."""
+    """How many steps or batches of this duration a trial takes."""
     return min(most, max(LEAST_STEPS, round(TRIAL_SECONDS / max(1e-9, seconds))))
 
 
@@ -191,41 +172,45 @@ class _Tuner:
     def __init__(
         self,
         trainer: XTTSTrainer,
-        simulate_ms: float,
         given: Mapping[str, str],
+        simulate_ms: float,
         rounds: int,
-        report: Progress | None,
+        report: Progress,
     ):
         self.trainer, self.simulate_ms = trainer, simulate_ms
-        # The trainer too: what it builds its step from must not fill the cache meanwhile.
+        # The trainer too: what it builds its step from must not fill the cache during tuning.
         trainer.data = _without_storing(trainer.data)
         self.config, self.data = trainer.config, trainer.data
         self.rounds, self.report, self.done = rounds, report, 0
         split = self.data.train
         is_stored = split.mode != "runtime" and split.is_complete
-        self.seen = Circumstances(is_stored, bool(simulate_ms), given)
-        self.cores = available_cores()
-        self.total = sum(map(self._units, TUNED))
+        seen = Circumstances(is_stored, bool(simulate_ms), given)
+        self.reasons = {path: reason_to_stay(path, self.config, seen) for path in TUNED}
+        self.values = {
+            path: candidates(path, self.config, available_cores(), len(split))
+            for path in TUNED
+            if not self.reasons[path]
+        }
+        self.total = sum(map(self._measurements, self.values))
         self.step_seconds = simulate_ms / 1e3
 
     @cached_property
     def step(self) -> Step:
         if self.simulate_ms:
-            return SimulatedStep(SimulatedDevice(self.simulate_ms))
-        return self.trainer.build_step(_batch(self.data, _by_size(self.data)[0]))
+            return SimulatedStep(self.simulate_ms)
+        return self.trainer.build_step(middling_batch(self.data))
 
     def run(self) -> Tuning:
         choices = []
-        for setting in TUNED:
-            why = reason_to_stay(setting, self.config, self.seen)
+        for setting, why in self.reasons.items():
             if why:
                 choices.append(Choice(setting, attrgetter(setting)(self.config), "-", why))
                 continue
-            until = self.done + self._units(setting)
-            choices.append(self._choose(setting, self._candidates(setting)))
-            self._tell(until - self.done)  # what failed took no rounds
-            self.config = with_settings(self.config, {setting: choices[-1].value})
-        return Tuning(tuple(choices), with_settings(self.config, {AUTO: False}))
+            until = self.done + self._measurements(setting)
+            choices.append(self._choose(setting, self.values[setting]))
+            self._count(until - self.done)  # what failed took no rounds
+            self.config = self.config.replace(**{setting: choices[-1].value})
+        return Tuning(tuple(choices), self.config.replace(**{AUTO: False}))
 
     def _choose(self, setting: str, values: Sequence[Any]) -> Choice:
         if setting in (SIZE, BUDGET):
@@ -241,15 +226,13 @@ class _Tuner:
         return choose_least(setting, found)
 
     def _load(self, data: TrainingData, steps: int, batches: int) -> tuple[float, float, float]:
-        """How long the device waits, and what a batch takes and costs where nobody uses it."""
+        """The share of time the device waits; ms and CPU-ms per batch without a step."""
         recorder = Recorder()
         loop = TrainingLoop(self.step, [], 1 << 40, steps + 1, list, recorder=recorder)
         with closing(data.stream()) as items:
-            reason = loop.run(islice(items, steps + 1))  # the first, which fills, is not counted
-        if reason.is_interrupted:
-            raise KeyboardInterrupt(f"stopped by {reason}: nothing was chosen")
+            run_to_end(loop, islice(items, steps + 1))  # the first, which fills, is not counted
         seen, cost = recorder.evidence(), _drain(data, batches)
-        self._tell(1)
+        self._count(1)
         stall = seen.wait_ms / max(1e-9, seen.wait_ms + seen.device_ms)
         return stall, cost.ms_per_batch, 1e3 * cost.cpu_seconds / batches
 
@@ -269,14 +252,14 @@ class _Tuner:
 
     def _fit(self, data: TrainingData, room: "Room") -> dict | str:
         """A batch of median size, if the largest fits as well, or why it does not."""
-        self._tell(1)
-        middle, largest, frames = _by_size(data)
+        self._count(1)
+        middle, largest, frames = by_size(data)
         if shortage := room.shortage(frames):
             return shortage
         try:
-            batch = _batch(data, middle)
+            batch = batch_at(data, middle)
             self._take(batch)
-            room.watch(frames, partial(self._take, _batch(data, largest)))
+            room.watch(frames, partial(self._take, batch_at(data, largest)))
         except tf.errors.ResourceExhaustedError:
             room.is_over = True
             return "ran out of memory"
@@ -289,7 +272,7 @@ class _Tuner:
         while not taken or time.perf_counter() - began < TRIAL_SECONDS / 10:
             self._take(batch)
             taken += 1
-        self._tell(1)
+        self._count(1)
         return taken * frames / (time.perf_counter() - began)
 
     def _take(self, batch: dict) -> None:
@@ -299,7 +282,7 @@ class _Tuner:
         """The steps, and the batches without a step, that fit into the time of a trial."""
         data = self._with(SIZE, self.config.data.batch_size)
         if not self.step_seconds:
-            batch = _batch(data, _by_size(data)[0])
+            batch = middling_batch(data)
             self._take(batch)  # tracing, where nothing was measured before
             began = time.perf_counter()
             self._take(batch)
@@ -313,30 +296,24 @@ class _Tuner:
     def _with(self, setting: str, value: Any) -> TrainingData:
         """The data, opened once, with another value of a setting and all that is chosen."""
         data = copy.copy(self.data)
-        data.config = with_settings(self.config, {setting: value})
+        data.config = self.config.replace(**{setting: value})
         return data
 
-    def _candidates(self, setting: str) -> list[Any]:
-        return candidates(setting, self.config, self.cores, len(self.data.train))
+    def _measurements(self, setting: str) -> int:
+        """How many measurements a setting takes; a batch size is first tried for its memory."""
+        return (self.rounds + (setting in (SIZE, BUDGET))) * len(self.values[setting])
 
-    def _units(self, setting: str) -> int:
-        """How many measurements a setting takes."""
-        if reason_to_stay(setting, self.config, self.seen):
-            return 0
-        each = self.rounds + 1 if setting in (SIZE, BUDGET) else self.rounds
-        return each * len(self._candidates(setting))
-
-    def _tell(self, units: int) -> None:
-        self.done += units
-        if self.report and units:
+    def _count(self, done: int) -> None:
+        self.done += done
+        if done:
             self.report(self.done, self.total)
 
 
 class Room:
     """Whether a larger batch will fit, by what smaller ones took.
 
-    A GPU says that it is out of memory; on the host the kernel ends the process instead, so that
-    what will not fit must not be tried.
+    A GPU raises an error when it is out of memory. On the host the kernel kills the process, so
+    a batch that will not fit must not be tried.
     """
 
     def __init__(self, is_host: bool, free: Callable[[], float] | None = None):
@@ -357,7 +334,7 @@ class Room:
         """Take a step of so many frames, and see how much memory it takes at most."""
         before = psutil.Process().memory_info().rss
         take()
-        # Of all times: where it was higher before, this is more than the step took.
+        # The peak of the whole process: an upper bound of what the step took.
         peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.frame_bytes = max(0, peak - before) / frames
 
@@ -368,7 +345,7 @@ def _free_bytes() -> float:
 
 
 def _without_storing(data: TrainingData) -> TrainingData:
-    """The data with a cache that does not fill meanwhile: every round finds the same.
+    """The data with a cache that is not filled during tuning: every round finds the same.
 
     The reader is not logged, since it changes from trial to trial.
     """
@@ -382,21 +359,8 @@ def _without_storing(data: TrainingData) -> TrainingData:
     return same
 
 
-def _by_size(data: TrainingData) -> tuple[int, int, int]:
-    """The numbers of the batches of median and of largest size, and the frames of the latter."""
-    plan = data.train.plan(data.batch_options)
-    frames = plan.frames.astype(np.int64) * plan.sizes
-    order = np.argsort(frames, kind="stable")
-    return int(order[len(order) // 2]), int(order[-1]), int(frames[order[-1]])
-
-
-def _batch(data: TrainingData, number: int) -> dict:
-    with closing(data.stream(0, number)) as items:
-        return next(items)[2]
-
-
 def _drain(data: TrainingData, batches: int) -> timing.Cost:
-    """What batches cost where nobody uses them, the first one apart."""
+    """The cost of batches without a step, after the first one."""
     with closing(data.stream()) as items:
         next(items)
         return timing.measure(lambda: islice(items, batches), batches)

@@ -16,7 +16,7 @@ DEPTH = "data.prefetch_buffer_size"
 DEPTHS = (1, 2, 4, 8)
 # A batch that is smaller and almost as fast leaves memory free and makes more updates.
 ALMOST = 0.95
-# Below these shares a difference is none, whatever its rounds agree on.
+# Smaller differences do not count, even if all rounds agree.
 LEAST_WAIT, LEAST_CPU = 0.01, 0.05
 
 
@@ -31,8 +31,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Choice:
-    """The value of a setting, what was measured of it, why it is this one, and what else it could
-    have been."""
+    """The chosen value of a setting, its measurement, the reason, and the alternatives."""
 
     setting: str
     value: Any
@@ -43,18 +42,18 @@ class Choice:
 
 @dataclass(frozen=True)
 class Loading:
-    """What one way of loading gave, round by round; all ways took turns."""
+    """Measurements of one way of loading, round by round; all ways took turns."""
 
     stalls: tuple[float, ...]  # the share of time in which the device waited for a batch
-    batch_ms: tuple[float, ...]  # what a batch takes if nobody uses it
-    cpu_ms: tuple[float, ...]  # ... and what it costs, on all cores together
+    batch_ms: tuple[float, ...]  # time per batch without a step
+    cpu_ms: tuple[float, ...]  # CPU time per batch, on all cores together
 
     @property
     def stall(self) -> float:
         return statistics.median(self.stalls)
 
     @property
-    def paces(self) -> list[float]:
+    def slowdowns(self) -> list[float]:
         """How many times as long a step takes as without waiting."""
         return [1.0 / max(1e-6, 1.0 - stall) for stall in self.stalls]
 
@@ -87,24 +86,20 @@ class Circumstances:
 
     is_stored: bool  # every batch is read from the cache
     is_simulated: bool = False
-    given: Mapping[str, str] = field(default_factory=dict)  # by whom a setting was settled before
+    given: Mapping[str, str] = field(default_factory=dict)  # where a setting was given
 
 
 def choose_reader(found: Mapping[bool, Loading], present: bool) -> Choice:
     """The reader for which the device waits less, or else the cheaper one, or else the present."""
-    own, other = found[present], found[not present]
-    by_wait = "the device waits less", "the device waits longer"
-    by_cost = "it costs less", "it costs more"
-    if _exceeds(own.paces, other.paces, LEAST_WAIT):
-        chosen, (why, why_not) = not present, by_wait
-    elif _exceeds(other.paces, own.paces, LEAST_WAIT):
-        chosen, (why, why_not) = present, by_wait
-    elif _exceeds(own.cpu_ms, other.cpu_ms, LEAST_CPU):
-        chosen, (why, why_not) = not present, by_cost
-    elif _exceeds(other.cpu_ms, own.cpu_ms, LEAST_CPU):
-        chosen, (why, why_not) = present, by_cost
-    else:
-        chosen, why, why_not = present, "no difference: it stays", "no measurable difference"
+    chosen, why, why_not = present, "no difference: it stays", "no measurable difference"
+    for figure, least, better, worse in (
+        ("cpu_ms", LEAST_CPU, "it costs less", "it costs more"),
+        ("slowdowns", LEAST_WAIT, "the device waits less", "the device waits longer"),
+    ):
+        for reader in found:
+            others, own = (getattr(found[one], figure) for one in (not reader, reader))
+            if _exceeds(others, own, least):
+                chosen, why, why_not = reader, better, worse
     lost = Alternative(not chosen, str(found[not chosen]), why_not)
     return Choice(READER, chosen, str(found[chosen]), why, (lost,))
 
@@ -112,9 +107,8 @@ def choose_reader(found: Mapping[bool, Loading], present: bool) -> Choice:
 def choose_least(setting: str, found: Mapping[int, Loading]) -> Choice:
     """The least number with which the device waits no longer than with the best, but for noise."""
     best = min(sorted(found), key=lambda value: found[value].stall)
-    slower = {
-        value for value in found if _exceeds(found[value].paces, found[best].paces, LEAST_WAIT)
-    }
+    least = found[best].slowdowns
+    slower = {value for value in found if _exceeds(found[value].slowdowns, least, LEAST_WAIT)}
     chosen = min(value for value in found if value not in slower)
     lost = tuple(
         Alternative(

@@ -22,7 +22,7 @@ from myxtts.checkpoints.states import (
     state_path,
     unmark_best,
 )
-from myxtts.checkpoints.variables import restore, variables_of, weights_of
+from myxtts.checkpoints.variables import restore, seeds_of, variables_of, weights_of
 from myxtts.checkpoints.voices import Voice, load_voice, read_languages, save_voice
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "save_state",
     "save_voice",
     "saved_states",
+    "seeds_of",
     "state_path",
     "unmark_best",
     "variables_of",

@@ -46,7 +46,7 @@ def remove_folder(path: Path) -> None:
 
 def write_tensors(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays or Keras variables as safetensors."""
-    # The library's own writer hides why a disk refused, and makes files that only the owner reads.
+    # The library's own writer hides why a write failed, and makes files that only the owner reads.
     values = {name: np.asarray(value, order="C") for name, value in arrays.items()}
     # The widest first, so that every array is aligned.
     values = dict(sorted(values.items(), key=lambda item: (-item[1].itemsize, item[0])))
@@ -67,7 +67,7 @@ def read_tensors(
 ) -> dict[str, np.ndarray]:
     """Read safetensors after comparing the file with what `describe` said of it.
 
-    With `finite`, NaN and infinite values are refused by name.
+    With `finite`, arrays with NaN or infinite values are rejected by name.
     """
     try:
         arrays = parse_tensors(_read_checked(path, record))
@@ -149,7 +149,7 @@ def explained(target: Path) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _compared(path: Path, record: Mapping[str, Any]) -> Iterator[None]:
-    """Compare what a file is and how large, before it is read; a disk's refusal is explained."""
+    """Compare the type and size of a file before it is read; explain an error of the disk."""
     try:
         if not path.is_file():
             what = "is no regular file" if path.exists() else "is missing"

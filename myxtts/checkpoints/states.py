@@ -34,6 +34,7 @@ from myxtts.checkpoints.files import (
 
 logger = logging.getLogger(__name__)
 
+ABANDONED = "abandoned"
 FORMAT_VERSION = 1
 _ARRAYS, _RECORD, _BEST = "state.safetensors", "state.json", "best.json"
 _STATE = re.compile(r"step-(\d{8,})")
@@ -216,7 +217,7 @@ def abandon_after(folder: str | Path, step: int) -> list[Path]:
     for path in reversed(saved_states(folder)):
         name = path.name.removeprefix(".").removesuffix(".old")
         if _step(name) > step:
-            kept = Path(folder).with_name("abandoned") / name
+            kept = Path(folder).with_name(ABANDONED) / name
             remove_folder(kept) if kept.exists() else kept.parent.mkdir(exist_ok=True)
             moved.append(path.rename(kept))
             logger.warning("%s is later than where the run resumes: it is now %s", path, kept)

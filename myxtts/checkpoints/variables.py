@@ -21,8 +21,7 @@ def variables_of(model, optimizer) -> dict[str, Any]:
     named = [(f"model/{name}", variable) for name, variable in weights_of(model).items()]
     # Keras numbers seeds by how many the process has made before: their order in the model is
     # what stays.
-    seeds = [variable for variable in model.variables if _is_seed(variable)]
-    named += [(f"seeds/{number}", variable) for number, variable in enumerate(seeds)]
+    named += [(f"seeds/{number}", variable) for number, variable in enumerate(seeds_of(model))]
     named += [(_optimizer_name(model, optimizer, v), v) for v in optimizer.variables]
     return _unique(named)
 
@@ -36,13 +35,18 @@ def weights_of(model) -> dict[str, Any]:
     )
 
 
+def seeds_of(model) -> list[Any]:
+    """The random seeds of a model's layers."""
+    return [variable for variable in model.variables if _is_seed(variable)]
+
+
 def restore(variables: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Give variables the values of the arrays of the same names: all of them, or none."""
     differences = misfit(variables, arrays)
     if differences:
         raise CheckpointError(
-            f"the checkpoint does not fit the model and its optimizer: {differences}. Go on with "
-            "the settings that it was made with, or start over with --reset-training"
+            f"the checkpoint does not fit the model and its optimizer: {differences}. Resume "
+            "with the settings that it was made with, or start over with --reset-training"
         )
     assign(variables, arrays)
 

@@ -236,7 +236,7 @@ def _remedied() -> Iterator[None]:
 
 
 def _is_foreign(folder: Path) -> bool:
-    """Whether something lies there that a vocoder must not replace."""
+    """Whether the path holds something that a vocoder must not replace."""
     if not folder.is_dir():
         return folder.exists()
     return any(folder.iterdir()) and not (folder / _CARD).exists()

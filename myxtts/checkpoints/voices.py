@@ -160,7 +160,7 @@ def read_languages(path: str | Path) -> tuple[str, ...]:
 
 
 def _is_foreign(folder: Path) -> bool:
-    """Whether something lies there that a voice must not replace."""
+    """Whether the path holds something that a voice must not replace."""
     if not folder.is_dir():
         return folder.exists()
     return any(folder.iterdir()) and not (folder / _CARD).exists()
@@ -237,7 +237,7 @@ def _is_name(value: Any) -> bool:
 
 
 def _check_size(files: VoiceFiles) -> None:
-    """Refuse settings of a model that the file cannot hold, before it takes memory and time."""
+    """Reject settings of a model that the file cannot hold, before it takes memory and time."""
     model = files.config.model
     stored = sum(array.size for array in files.arrays.values())
     weights = num_weights(model, files.tokenizer.vocab_size, len(files.languages))

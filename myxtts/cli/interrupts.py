@@ -24,7 +24,7 @@ class _Handler:
 
     def __init__(self, base: FrameType):
         self.base = base
-        self.terminal: int | None = None  # where to say so, while nothing needs tidying up
+        self.terminal: int | None = None  # where to print, while nothing needs cleaning up
         self._timer: threading.Timer | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -61,8 +61,8 @@ _handler: _Handler | None = None
 
 
 @contextlib.contextmanager
-def heeded() -> Iterator[None]:
-    """Have Ctrl-C raise KeyboardInterrupt where it cannot get lost, whatever was set before."""
+def handled() -> Iterator[None]:
+    """Make Ctrl-C raise KeyboardInterrupt where it cannot be lost, whatever was set before."""
     global _handler
     if _handler is not None or threading.current_thread() is not threading.main_thread():
         yield
@@ -70,14 +70,14 @@ def heeded() -> Iterator[None]:
     _handler = _Handler(sys._getframe(2))
     before, unraisable = signal.signal(signal.SIGINT, _handler), sys.unraisablehook
 
-    def heed(lost: Any) -> None:
-        """What is raised in a destructor or a callback is dropped by Python."""
+    def resend_lost(lost: Any) -> None:
+        """Python drops what is raised in a destructor or a callback: send the signal again."""
         if issubclass(lost.exc_type, KeyboardInterrupt) and _handler is not None:
             _handler.ask_again()
         else:
             unraisable(lost)
 
-    sys.unraisablehook = heed
+    sys.unraisablehook = resend_lost
     try:
         yield
     finally:
@@ -90,7 +90,7 @@ def heeded() -> Iterator[None]:
 
 @contextlib.contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Let Ctrl-C end the process on the spot, while it holds nothing that needs tidying up."""
+    """Let Ctrl-C end the process on the spot, while nothing needs cleaning up."""
     handler = _handler
     if handler is None or handler.terminal is not None:
         yield
@@ -106,7 +106,7 @@ def ending_at_once() -> Iterator[None]:
 
 def run_program(module: str, function: str = "main", *arguments: Any) -> int:
     """Import a program and run it: Ctrl-C is answered from here on."""
-    with heeded():
+    with handled():
         with ending_at_once():
             run = getattr(import_module(module), function)
         return run(*arguments)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 # All else is imported when Ctrl-C is answered.
-from myxtts.cli.interrupts import ending_at_once, heeded
+from myxtts.cli.interrupts import ending_at_once, handled
 
 if TYPE_CHECKING:
     import argparse
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 2 for what the user can fix, 130 for Ctrl-C."""
-    with heeded():
+    with handled():
         with ending_at_once():
             from myxtts.cli import terminal
 
             args = build_parser().parse_args(argv)
+            args.words = list(sys.argv[1:] if argv is None else argv)
         return terminal.run(args.run, args)
 
 

@@ -1,22 +1,24 @@
-"""What every command that reads a corpus or a configuration takes, and what becomes of it."""
+"""The arguments that several commands take: settings, a corpus, a voice; and what they become."""
 
 import argparse
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.config.flags import FLAGS, FlagValue, add_flags, flag_values
 from myxtts.config.io import Resolved, resolve
+from myxtts.config.vocoders import VOCODERS
 from myxtts.errors import UserError
 from myxtts.workflows.evaluate_training import metric_choices
 
 logger = logging.getLogger(__name__)
 
 _CORPUS = "data.dataset_path"
-DATA_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if f.field.startswith("data.")))
-MODEL_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if f.field.startswith("model.")))
-ENCODER_FIELDS = tuple(dict.fromkeys(f.field for f in FLAGS if "speaker_encoder" in f.field))
+FIELDS = tuple(dict.fromkeys(flag.field for flag in FLAGS))
+DATA_FIELDS = tuple(field for field in FIELDS if field.startswith("data."))
+MODEL_FIELDS = tuple(field for field in FIELDS if field.startswith("model."))
+ENCODER_FIELDS = tuple(field for field in FIELDS if "speaker_encoder" in field)
 
 
 def add_settings(parser: argparse.ArgumentParser, fields: Iterable[str] | None = None) -> None:
@@ -29,7 +31,7 @@ def add_settings(parser: argparse.ArgumentParser, fields: Iterable[str] | None =
 
 def all_but(*fields: str) -> list[str]:
     """Every setting that has a flag, without some."""
-    return [flag.field for flag in FLAGS if flag.field not in fields]
+    return [field for field in FIELDS if field not in fields]
 
 
 def add_corpus(parser: argparse.ArgumentParser, others: Iterable[str] = ()) -> None:
@@ -38,6 +40,27 @@ def add_corpus(parser: argparse.ArgumentParser, others: Iterable[str] = ()) -> N
     parser.usage = "%(prog)s [options] [settings] [CORPUS]"
     about = f"the corpus, as --data would name it (default: {DataConfig.dataset_path})"
     parser.add_argument("corpus", metavar="CORPUS", nargs="?", help=about)
+
+
+def add_simulated_step(parser: argparse.ArgumentParser) -> None:
+    """Add --simulate-step-ms."""
+    about = "an accelerator that takes so long stands in for the model"
+    parser.add_argument("--simulate-step-ms", type=float, default=0.0, metavar="MS", help=about)
+
+
+def add_voice(parser: argparse._ActionsContainer, required: bool = False) -> None:
+    """Add --voice under all its names."""
+    about = "the voice: its folder, or that of the run that made it"
+    names = ("--voice", "--checkpoint", "--checkpoint-dir")
+    parser.add_argument(*names, metavar="DIR", required=required, dest="voice", help=about)
+
+
+def add_vocoder(parser: argparse.ArgumentParser) -> None:
+    """Add --vocoder under both its names."""
+    about = f"how a mel becomes a waveform: {', '.join(VOCODERS)}, or the path of a trained "
+    about += "vocoder (auto, the default: the one that the voice's run has trained, if any)"
+    names = ("--vocoder", "--vocoder-type")
+    parser.add_argument(*names, metavar="NAME", default="auto", dest="vocoder", help=about)
 
 
 def resolve_settings(args: argparse.Namespace) -> Resolved:
@@ -49,10 +72,15 @@ def resolve_settings(args: argparse.Namespace) -> Resolved:
             raise UserError(f"the corpus is named twice, by {args.corpus} and by {name}: keep one")
         flags[_CORPUS] = FlagValue(args.corpus, "CORPUS")
     resolved = resolve(args.config, flags)
-    for path, flag in flags.items():
-        if resolved.origins[path].startswith("environment"):
-            logger.warning("%s has no effect: %s wins over it", flag.name, resolved.origins[path])
+    warn_overruled(flags, resolved.origins)
     return resolved
+
+
+def warn_overruled(flags: Mapping[str, FlagValue], origins: Mapping[str, str]) -> None:
+    """Name the flags that the environment wins over."""
+    for path, flag in flags.items():
+        if origins[path].startswith("environment"):
+            logger.warning("%s has no effect: %s wins over it", flag.name, origins[path])
 
 
 def corpus_config(args: argparse.Namespace) -> XTTSConfig:
@@ -63,13 +91,13 @@ def corpus_config(args: argparse.Namespace) -> XTTSConfig:
 
 
 def warn_untuned(config: XTTSConfig) -> None:
-    """Say that nothing is tuned here, to who asked for it in a file or by the environment."""
+    """Warn that auto_tune, set in a file or by the environment, has no effect here."""
     if config.training.auto_tune:
-        logger.warning("auto_tune has no say here: only `myxtts train` measures before it begins")
+        logger.warning("auto_tune has no effect here: only `myxtts train` tunes itself")
 
 
 def check_corpus(data: DataConfig) -> None:
-    """Tell a user whose corpus is not there where to get one."""
+    """Raise where the corpus is missing, and say where to get one."""
     if not Path(data.dataset_path).expanduser().exists():
         raise UserError(
             f"there is no corpus at {data.dataset_path}: name yours on the command line, fetch one "

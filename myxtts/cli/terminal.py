@@ -5,17 +5,18 @@ import contextlib
 import difflib
 import gc
 import logging
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from myxtts.cli.interrupts import INTERRUPTED as INTERRUPTED
-from myxtts.cli.interrupts import ending_at_once, heeded
+from myxtts.cli.interrupts import ending_at_once, handled
 from myxtts.errors import UserError
 from myxtts.monitoring import console
 
-OK, BAD_INPUT, BROKEN_PIPE = 0, 2, 141
+OK, FAILED, BAD_INPUT, BROKEN_PIPE = 0, 1, 2, 141
 LONGEST_MESSAGE = 3000
 
 
@@ -23,16 +24,16 @@ def run(command: Callable[[argparse.Namespace], int | None], args: argparse.Name
     """Run a command and turn what it raises into a message and an exit code."""
     show_log(args.verbose)
     try:
-        with heeded():
+        with handled():
             code = command(args) or OK
         sys.stdout.flush()
         return code
     except UserError as error:
-        return _fail(f"error: {error}", BAD_INPUT)
+        return _fail(f"error: {error}", error.exit_code)
     except KeyboardInterrupt as error:
         return _fail(str(error) or "interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has left, as `head` does; Python must not flush into it at exit.
+        # The reader of our output has closed it, as `head` does: Python must not flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
@@ -51,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
 
     def parse_known_args(self, args=None, namespace=None):
-        """Refuse what is unknown here, in the command that it was meant for."""
+        """Reject an unknown argument in the command that it was meant for."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest(unknown)}")
@@ -62,6 +63,17 @@ class Parser(argparse.ArgumentParser):
         close = [difflib.get_close_matches(f, self._option_string_actions, 1) for f in flags]
         names = [match[0] for match in close if match]
         return f" (did you mean {', '.join(names)}?)" if names else ""
+
+
+class Subjects(argparse._SubParsersAction):
+    """Subjects of a verb that has options itself: one before the subject would be lost."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        given = vars(namespace).items()
+        # -v has no default that could overwrite it.
+        if any(name != "verbose" and value != parser.get_default(name) for name, value in given):
+            parser.error(f"options go behind the subject {values[0]!r}, not before it")
+        super().__call__(parser, namespace, values, option_string)
 
 
 def add_command(
@@ -75,6 +87,46 @@ def add_command(
     add_verbose(parser, argparse.SUPPRESS)
     parser.set_defaults(run=run)
     return parser
+
+
+def parse_program(
+    name: str,
+    about: str,
+    add_arguments: Callable[[argparse.ArgumentParser], None],
+    argv: Sequence[str] | None,
+) -> argparse.Namespace:
+    """Read the arguments of a program at the root of the project."""
+    parser = Parser(name, description=about)
+    add_arguments(parser)
+    add_verbose(parser)
+    return parser.parse_args(argv)
+
+
+def number_list(text: str) -> list[float]:
+    """The type of an argument that takes numbers with commas between them."""
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of numbers: write them with commas between, as in 0.5,0,1"
+        )
+    return numbers
+
+
+def check_least(args: argparse.Namespace, **least: float) -> None:
+    """Raise where a number is given and is below its least, or is no number."""
+    for name, number in least.items():
+        value = getattr(args, name)
+        if value is not None and not number <= value < math.inf:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} must be at least {number}, not {value}")
+
+
+def print_line(line: str) -> None:
+    """Print a line at once, wherever the output goes."""
+    print(line, flush=True)
 
 
 def add_verbose(parser: argparse.ArgumentParser, default: Any = False) -> None:
@@ -107,7 +159,7 @@ def import_tensorflow() -> None:
 
 @contextlib.contextmanager
 def _silent_descriptor(number: int) -> Iterator[None]:
-    """Discard what is written below Python's files: TensorFlow greets before it has a log level."""
+    """Discard what native code writes: TensorFlow logs before its log level is set."""
     kept, nowhere = os.dup(number), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, number)
     try:
@@ -124,7 +176,7 @@ def show_log(verbose: bool) -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    if len(message) > LONGEST_MESSAGE:  # a name in it came from a file of somebody else's
+    if len(message) > LONGEST_MESSAGE:  # it may quote a name from an untrusted file
         half = LONGEST_MESSAGE // 2
         message = f"{message[:half]} [...] {message[-half:]}"
     print(message, file=sys.stderr)

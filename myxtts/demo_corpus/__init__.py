@@ -1,1 +1,1 @@
-"""The built-in corpus, which espeak-ng speaks."""
+"""The built-in corpus, synthesized by espeak-ng."""

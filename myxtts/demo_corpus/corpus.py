@@ -1,8 +1,7 @@
-"""The built-in corpus: composed sentences, spoken on the spot by espeak-ng, in LJSpeech layout."""
+"""The built-in corpus: generated sentences, synthesized by espeak-ng, in LJSpeech layout."""
 
 import errno
 import hashlib
-import importlib.util
 import json
 import logging
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from myxtts import atomic
-from myxtts.demo_corpus.sentences import corpus_sentences, held_out_sentences
+from myxtts.demo_corpus.sentences import check_language, corpus_sentences, held_out_sentences
 from myxtts.demo_corpus.voices import DEFAULT_PITCH, ESPEAK_LANGUAGE, UNSEEN, VOICES, DemoVoice
 from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
@@ -42,11 +41,11 @@ def make_demo(
 ) -> Path:
     """Make a corpus of `clauses` sentences for each speaker; do nothing if it is already there.
 
-    The bytes depend on the arguments alone, not on `workers`; `progress(done, total)` hears of
+    The bytes depend on the arguments alone, not on `workers`. `progress(done, total)` counts
     utterances.
     """
     voices = choose_voices(language, speakers)
-    _check_positive(clauses=clauses)
+    _check_positive("clauses", clauses)
     sentences = corpus_sentences(language, speakers * clauses, seed)
     return _make(Path(target), language, voices, sentences, progress, workers)
 
@@ -65,8 +64,9 @@ def make_small_dataset(
 
 def choose_voices(language: str, speakers: int) -> tuple[DemoVoice, ...]:
     """Return the first `speakers` voices of a language, the main one first."""
-    voices = _of(language, VOICES)
-    _check_positive(speakers=speakers)
+    check_language(language)
+    _check_positive("speakers", speakers)
+    voices = VOICES[language]
     if speakers > len(voices):
         raise UserError(
             f"The built-in corpus has {len(voices)} speakers for {language!r}; "
@@ -76,23 +76,15 @@ def choose_voices(language: str, speakers: int) -> tuple[DemoVoice, ...]:
 
 
 def unseen_voices(language: str) -> tuple[DemoVoice, ...]:
-    """Return voices that no corpus is spoken in; those to be tested come first."""
-    return _of(language, UNSEEN)
-
-
-def _of(language: str, voices: dict[str, tuple[DemoVoice, ...]]) -> tuple[DemoVoice, ...]:
-    if language not in voices:
-        raise UserError(
-            f"There is no built-in corpus for language {language!r}; "
-            f"there is one for {' and for '.join(voices)}."
-        )
-    return voices[language]
+    """Return voices that are in no corpus; those to be tested come first."""
+    check_language(language)
+    return UNSEEN[language]
 
 
 def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[str]) -> list[dict]:
-    """Deal the sentences to the voices in equal shares, and cut each share into jobs of a process.
+    """Give each voice an equal share of the sentences, and cut each share into jobs.
 
-    A job is {"voice", "rate", "pitch", "lines": [[id, sentence], ...]}.
+    A job is the work of one process: {"voice", "rate", "pitch", "lines": [[id, sentence], ...]}.
     """
     jobs = []
     share = len(sentences) // len(voices)
@@ -108,7 +100,7 @@ def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[st
 def record_sentences(
     folder: Path, language: str, voice: DemoVoice, sentences: Sequence[str]
 ) -> list[Path]:
-    """Let a voice say sentences, in the way it says a corpus, into a folder of its own."""
+    """Record sentences in a voice, as for a corpus, into a subfolder named after it."""
     own = folder / voice.name
     own.mkdir(parents=True, exist_ok=True)
     jobs = plan_jobs(language, [voice], sentences)
@@ -122,12 +114,12 @@ def speak_jobs(
     progress: Progress | None = None,
     workers: int | None = None,
 ) -> None:
-    """Say each job in a fresh process of its own and write FOLDER/ID.wav."""
+    """Run each job in a new process, which writes FOLDER/ID.wav."""
     _check_espeak({job["voice"] for job in jobs})
     total = sum(len(job["lines"]) for job in jobs)
     done = 0
-    # Threads only wait for processes. Leaving the block early, as Ctrl-C does, drops the jobs
-    # that wait and lets those under way end, which takes about a second.
+    # Threads only wait for processes. Leaving the block early, as Ctrl-C does, cancels waiting jobs
+    # and lets the running ones finish, which takes about a second.
     with ThreadPoolExecutor(workers or available_cores()) as pool:
         for job, _ in zip(jobs, pool.map(partial(_speak, folder), jobs), strict=True):
             done += len(job["lines"])
@@ -143,7 +135,7 @@ def _speak(folder: Path, job: dict) -> None:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        # Ctrl-C at a terminal reaches the whole process group; it is for the parent to handle.
+        # Ctrl-C at a terminal reaches the whole process group; only the parent should handle it.
         start_new_session=True,
     )
     if process.returncode != 0:
@@ -156,14 +148,14 @@ def _speak(folder: Path, job: dict) -> None:
 
 
 def _check_espeak(voices: Iterable[str]) -> None:
-    """Refuse a voice that espeak-ng would silently replace by its default one."""
-    if importlib.util.find_spec("espeakng_loader") is None:
+    """Raise where espeak-ng would silently use its default voice instead."""
+    try:
+        import espeakng_loader
+    except ImportError as error:
         raise UserError(
             "The built-in corpus is spoken by espeak-ng, which is not installed. "
             "Install it with: pip install 'myxtts[phonemes]'"
-        )
-    import espeakng_loader
-
+        ) from error
     variants = Path(espeakng_loader.get_data_path()) / "voices" / "!v"
     for voice in sorted(voices):
         if not (variants / voice.partition("+")[2]).is_file():
@@ -192,23 +184,18 @@ def _make(
     if _is_made(target, stamp):
         logger.info("%s already holds this corpus", target)
         return target
-    try:
-        with _published_whole(target) as folder:
-            (folder / "wavs").mkdir()
-            speak_jobs(jobs, folder / "wavs", progress, workers)
-            _write_tables(folder, language, jobs)
-            (folder / "README.txt").write_text(_readme(language, jobs), encoding="utf-8")
-            made = stamp | {"wav_bytes": _wav_bytes(folder)}
-            (folder / STAMP).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-    except _Taken:
-        if not _is_made(target, stamp):
-            raise
-        logger.info("another process has made this corpus in %s in the meantime", target)
+    with _published_whole(target, stamp) as folder:
+        (folder / "wavs").mkdir()
+        speak_jobs(jobs, folder / "wavs", progress, workers)
+        _write_tables(folder, language, jobs)
+        (folder / "README.txt").write_text(_readme(language, jobs), encoding="utf-8")
+        made = stamp | {"wav_bytes": _wav_bytes(folder)}
+        (folder / STAMP).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
     return target
 
 
 def _is_made(target: Path, stamp: dict) -> bool:
-    """Tell whether the corpus is there already, and refuse to write over anything else."""
+    """Whether the corpus exists already; raise where anything else is in its place."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return False
     try:
@@ -244,13 +231,9 @@ def _wav_bytes(corpus: Path) -> int:
     return sum(path.stat().st_size for path in (corpus / "wavs").glob("*.wav"))
 
 
-class _Taken(UserError):
-    """Another process has written into the target in the meantime."""
-
-
 @contextmanager
-def _published_whole(target: Path) -> Iterator[Path]:
-    """Give a hidden folder next to the target, which becomes the target if all goes well."""
+def _published_whole(target: Path, stamp: dict) -> Iterator[Path]:
+    """Yield a hidden folder next to the target, which is renamed to it once it is complete."""
     target = target.absolute()
     folder = _partial(target, os.getpid())
     try:
@@ -258,29 +241,31 @@ def _published_whole(target: Path) -> Iterator[Path]:
         _remove_abandoned(target)
         folder.mkdir()
         yield folder
-        _publish(folder, target)
+        _publish(folder, target, stamp)
     except OSError as error:
         raise UserError(
             f"Could not write the built-in corpus to {target}: {error}. "
             "Check permissions and free space there, or name another folder."
         ) from error
     finally:
-        # A disk that refuses this too has said why before; the next process removes the folder.
+        # If this fails too, the first error has the reason; the next process removes the folder.
         with suppress(OSError):
             if folder.exists():
                 _discard(folder)
 
 
-def _publish(folder: Path, target: Path) -> None:
+def _publish(folder: Path, target: Path, stamp: dict) -> None:
     try:
         atomic.publish(folder, target)  # replaces an empty folder, and no other
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-        raise _Taken(
-            f"another process has written into {target} while the built-in corpus was made. "
-            "Run the same command again, or name another folder."
-        ) from error
+        if not _is_made(target, stamp):
+            raise UserError(
+                f"another process has written into {target} while the built-in corpus was made. "
+                "Run the same command again, or name another folder."
+            ) from error
+        logger.info("another process has made this corpus in %s in the meantime", target)
 
 
 def _partial(target: Path, process: int | str) -> Path:
@@ -288,7 +273,7 @@ def _partial(target: Path, process: int | str) -> Path:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove what a killed process left behind, and leave what a living one is making."""
+    """Remove what a killed process left, but not what a running one is making."""
     for path in target.parent.glob(_partial(target, "*").name):
         process = path.name.rpartition("-")[2]
         living = process.isdigit() and psutil.pid_exists(int(process))
@@ -297,9 +282,9 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def _discard(folder: Path) -> None:
-    """Remove a folder into which a voice process that outlived its parent may still write."""
+    """Remove a folder into which an espeak process may still write, if it outlived its parent."""
     doomed = folder.with_name(f"{folder.name}.discarded-{os.getpid()}")
-    folder.rename(doomed)  # such a process fails at its next recording, and ends
+    folder.rename(doomed)  # that process fails at its next recording
     shutil.rmtree(doomed)
 
 
@@ -313,13 +298,11 @@ def _write_tables(folder: Path, language: str, jobs: Sequence[dict]) -> None:
 
 
 def _readme(language: str, jobs: Sequence[dict]) -> str:
-    voices = dict.fromkeys(_manner(job) for job in jobs)
-    return README.format(language=language, voices="\n".join(f"  {voice}" for voice in voices))
-
-
-def _manner(job: dict) -> str:
-    pitch = "" if job["pitch"] == DEFAULT_PITCH else f", pitch {job['pitch']}"
-    return f"{job['voice']} at {job['rate']} words a minute{pitch}"
+    voices = {}
+    for job in jobs:
+        pitch = "" if job["pitch"] == DEFAULT_PITCH else f", pitch {job['pitch']}"
+        voices[f"  {job['voice']} at {job['rate']} words a minute{pitch}"] = None
+    return README.format(language=language, voices="\n".join(voices))
 
 
 README = """\
@@ -338,7 +321,6 @@ espeak-ng itself, which is not part of this corpus, is licensed under the GPL, v
 """
 
 
-def _check_positive(**counts: int) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            raise UserError(f"{name} must be at least 1, but is {count}.")
+def _check_positive(name: str, count: int) -> None:
+    if count < 1:
+        raise UserError(f"{name} must be at least 1, but is {count}.")

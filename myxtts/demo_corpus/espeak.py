@@ -1,7 +1,7 @@
-"""Says a list of sentences with espeak-ng and writes them as recordings; one process, one list.
+"""Synthesizes a list of sentences with espeak-ng and writes them as recordings.
 
-What espeak-ng says depends a little on what its process said before, so the built-in corpus runs
-this file as a fresh process for every fixed chunk of its sentences.
+The samples depend a little on what the process synthesized before, so the built-in corpus runs
+this file as a new process for every fixed chunk of its sentences.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     voice = EspeakVoice(job["voice"], job["rate"], job["pitch"])
     for name, sentence in job["lines"]:
         samples = level(trim(voice.say(sentence)))
-        # Encoded in memory: libsndfile does not say why a disk refused.
+        # Encoded in memory: libsndfile does not say why a write failed.
         wav = BytesIO()
         soundfile.write(wav, samples, SAMPLE_RATE, subtype="PCM_16", format="WAV")
         (folder / f"{name}.wav").write_bytes(wav.getvalue())
@@ -41,9 +41,13 @@ class EspeakVoice:
 
     def __init__(self, voice: str, rate: int, pitch: int):
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
-        self._pieces: list[np.ndarray] = []
+        self._chunks: list[np.ndarray] = []
+        data = espeakng_loader.get_data_path()
+        found = self._library.espeak_Initialize(SYNCHRONOUS, 0, data.encode(), DONT_EXIT)
+        if found != SAMPLE_RATE:
+            raise RuntimeError(f"espeak-ng could not open its data in {data} (it answered {found})")
         self._callback = Callback(self._take)
-        self._open()
+        self._library.espeak_SetSynthCallback(self._callback)
         if self._library.espeak_SetVoiceByName(voice.encode()) != 0:
             raise RuntimeError(f"espeak-ng has no voice {voice!r}")
         self._library.espeak_SetParameter(RATE, rate, 0)
@@ -51,26 +55,19 @@ class EspeakVoice:
 
     def say(self, sentence: str) -> np.ndarray:
         """Return the int16 samples of a sentence."""
-        self._pieces.clear()
-        # The breath of a voice is noise, which espeak-ng would seed with the time of day.
+        self._chunks.clear()
+        # The breath of a voice is noise, which espeak-ng would seed with the time.
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(1))
         text = sentence.encode("utf-8") + b"\0"
         self._library.espeak_Synth(text, len(text), 0, CHARACTERS, 0, UTF8, None, None)
         self._library.espeak_Synchronize()
-        if not self._pieces:
+        if not self._chunks:
             raise RuntimeError(f"espeak-ng said nothing for {sentence!r}")
-        return np.concatenate(self._pieces)
-
-    def _open(self) -> None:
-        data = espeakng_loader.get_data_path()
-        rate = self._library.espeak_Initialize(SYNCHRONOUS, 0, data.encode(), DONT_EXIT)
-        if rate != SAMPLE_RATE:
-            raise RuntimeError(f"espeak-ng could not open its data in {data} (it answered {rate})")
-        self._library.espeak_SetSynthCallback(self._callback)
+        return np.concatenate(self._chunks)
 
     def _take(self, samples, count: int, _events) -> int:
         if samples and count:
-            self._pieces.append(np.ctypeslib.as_array(samples, (count,)).copy())
+            self._chunks.append(np.ctypeslib.as_array(samples, (count,)).copy())
         return 0
 
 

@@ -20,6 +20,15 @@ def held_out_sentences(language: str, count: int, seed: int = 0) -> list[str]:
     return _distinct(language, count, f"held-out-{language}-{seed}", held_out=True)
 
 
+def check_language(language: str) -> None:
+    """Raise where there is no built-in corpus in a language."""
+    if language not in GRAMMARS:
+        raise UserError(
+            f"There is no built-in corpus for language {language!r}; "
+            f"there is one for {' and for '.join(GRAMMARS)}."
+        )
+
+
 def _distinct(language: str, count: int, stream: str, held_out: bool) -> list[str]:
     composed = _compose(language, stream)
     sentences: dict[str, None] = {}
@@ -43,7 +52,7 @@ def _is_held_out(sentence: str) -> bool:
 
 
 def _compose(language: str, stream: str) -> Iterator[str]:
-    """Yield sentences without end, each under one agreement of subject and verb."""
+    """Yield an endless stream of sentences, each with one agreement of subject and verb."""
     rules, agreements = _grammar(language)
     # Only Random.random() is promised to give the same numbers in every version of Python.
     rng = random.Random(stream)
@@ -63,24 +72,20 @@ def _pick(alternatives: list, rng: random.Random):
 
 def _grammar(language: str) -> tuple[dict[str, list[str]], list[dict[str, list[str]]]]:
     """Return the rules of a language, and one set of rules per agreement."""
-    if language not in GRAMMARS:
-        raise UserError(
-            f"There is no built-in corpus for language {language!r}; "
-            f"there is one for {' and for '.join(GRAMMARS)}."
-        )
+    check_language(language)
     rules, agreements = GRAMMARS[language]
     return _parse(rules), [_parse(agreement) for agreement in agreements]
 
 
 def _parse(text: str) -> dict[str, list[str]]:
-    """Read rules written as `name: alternative; alternative`; deeper lines go on with the rule."""
+    """Read rules written as `name: alternative; alternative`; indented lines continue a rule."""
     rules = re.sub(r"\s*\n\s+", " ", text.strip())
     named = (rule.split(":", 1) for rule in rules.splitlines())
     return {name: [choice.strip() for choice in choices.split(";")] for name, choices in named}
 
 
-# Spellings that British and American English share, and no number words: a recogniser would be
-# marked down for writing "neighbor" or "2".
+# Spellings that British and American English share, and no number words: otherwise an
+# ASR that writes "neighbor" or "2" would be counted wrong.
 ENGLISH = """
 sentence: {subject} bought {goods}.; {subject} sold {thing} {past}.;
     {subject} left {thing} {spot}.; {subject} lost {thing}.; {thing} is {spot}.;

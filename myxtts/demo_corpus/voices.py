@@ -1,4 +1,4 @@
-"""The voices of the built-in corpus: those it is spoken in, and those kept for tests of cloning."""
+"""The voices of the built-in corpus, and those held out for tests of cloning."""
 
 from dataclasses import dataclass
 
@@ -26,10 +26,10 @@ def _at(words_a_minute: int, voices: str) -> tuple[DemoVoice, ...]:
     return tuple(DemoVoice(name, int(rate) + words_a_minute, int(p)) for name, rate, p in split)
 
 
-# The order is part of every corpus made so far: append, and change nothing. After the first eight,
-# a high voice and a low one take turns, each as far in pitch and timbre from those before it as the
-# rest allowed, so that the first few of them are as unlike as can be. The pitch of espeak-ng moves
-# the formants too. A variant that is fast or slow by itself has a rate that makes up for it.
+# Every corpus depends on the order: only append. After the first eight, high and low voices
+# alternate, each as far in pitch and timbre from the ones before it as possible, so that the first
+# few differ most. The pitch of espeak-ng shifts the formants too. The rates make up for variants
+# that are fast or slow by themselves.
 _FURTHER = """
     zac:150:30    m2:155:72     f1:145:50     david:140:68    aunty:145:50    ian:145:55
     f5:155:68     m5:145:50     anika:115:50  m2:140:35       ed:145:75       pedro:125:72
@@ -40,32 +40,18 @@ _FURTHER = """
     Annie:155:66  m8:140:78     f5:150:30     michel:145:36
 """
 
-# Their variants, and the near twins of these in espeak-ng, are in no corpus at any pitch.
+# No corpus has these variants, or espeak-ng's near copies of them, at any pitch.
 _UNSEEN = """
     travis:150:50  Andrea:115:60  Storm:145:55   f4:150:50       iven4:150:50
     shelby:150:50  sandro:150:60  Nguyen:150:65  grandma:150:66  pablo:150:72
 """
 
-# The first voice of a language is the main one. For English they are voices and rates at which a
-# recogniser understands espeak-ng; benchmarks/demo_voices.py measures them.
+# The first voice of a language is the main one. For English, an ASR understands these voices at
+# these rates; benchmarks/demo_voices.py measures it.
+_FIRST = ("rob", "f3", "m3", "Annie", "victor", "steph", "Hugo", "m8")
+_FIRST_RATES = (150, 150, 145, 150, 155, 145, 145, 145)
 VOICES = {
-    "en": (
-        DemoVoice("rob", 150),
-        DemoVoice("f3", 150),
-        DemoVoice("m3", 145),
-        DemoVoice("Annie", 150),
-        DemoVoice("victor", 155),
-        DemoVoice("steph", 145),
-        DemoVoice("Hugo", 145),
-        DemoVoice("m8", 145),
-        *_at(0, _FURTHER),
-    ),
-    "fa": (
-        *(
-            DemoVoice(variant, 175)
-            for variant in ("rob", "f3", "m3", "Annie", "victor", "steph", "Hugo", "m8")
-        ),
-        *_at(25, _FURTHER),
-    ),
+    "en": (*map(DemoVoice, _FIRST, _FIRST_RATES), *_at(0, _FURTHER)),
+    "fa": (*(DemoVoice(variant, 175) for variant in _FIRST), *_at(25, _FURTHER)),
 }
 UNSEEN = {"en": _at(0, _UNSEEN), "fa": _at(25, _UNSEEN)}

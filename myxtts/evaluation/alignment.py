@@ -1,4 +1,4 @@
-"""Where a model finds the sounds of a text in recordings that it was not trained on."""
+"""How a model aligns texts with recordings that it was not trained on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Alignment:
 def align(
     voice: "Voice", mels: Sequence[np.ndarray], texts: Sequence[str], language: str
 ) -> list[Alignment]:
-    """Align recordings, as mels [frames, mels], with what they say, each in its own voice."""
+    """Align recordings, as mels [frames, mels], with their texts; each is its own reference."""
     tokens = voice.tokenizer.encode_batch(texts, language)
     number = voice.languages.index(language)
     return [
@@ -48,11 +48,11 @@ def align(
 def alignment_facts(
     alignments: Sequence[Alignment], frame_seconds: float
 ) -> dict[str, float | str]:
-    """How whole alignments are, the longest sound in them, and how durations are predicted."""
+    """How many alignments are complete, their longest sound, and how durations are predicted."""
     whole = sum(is_complete(one.frame_tokens, len(one.tokens)) for one in alignments)
     longest = max(int(one.aligned_durations.max()) for one in alignments)
     return {
-        # True of any search that had a frame for each token: the two below can tell a bad one.
+        # Any search with a frame for each token is complete: the next two show a bad alignment.
         "alignments monotonic and complete": f"{whole} of {len(alignments)}",
         "longest sound in an alignment, s": longest * frame_seconds,
         "correlation of predicted and aligned durations": duration_correlation(alignments),
@@ -73,7 +73,7 @@ def _align_batch(
 
     mel = pad_rows(mels, np.float32)
     mel_lengths = np.array([len(one) for one in mels], np.int32)
-    # Pitch and energy only reach the decoder, whose mel is of no concern here.
+    # Pitch and energy only affect the decoder, whose mel is not used here.
     unused = np.zeros(mel.shape[:2], np.float32)
     inputs = {
         "tokens": pad_rows(tokens, np.int32),

@@ -4,51 +4,63 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Protocol
 
 import numpy as np
 import soxr
 
-from myxtts.audio.io import SILENCE_PEAK
 from myxtts.errors import UserError
-from myxtts.monitoring.cores import available_cores
+from myxtts.evaluation.extras import import_extra
+from myxtts.evaluation.metrics.levels import is_silent
+from myxtts.monitoring.cores import available_cores, map_on_cores
 from myxtts.monitoring.progress import Progress
 
 Recording = tuple[np.ndarray, int]  # samples and their rate
-WHISPER_FOLDER = "MYXTTS_WHISPER_DIR"  # the variable of the environment that names it
-BEAM_SIZE = 5  # of Whisper, as its authors decode for the error rates that they published
-# What faster-whisper would otherwise look for on the network, or fail without.
+WHISPER_FOLDER = "MYXTTS_WHISPER_DIR"  # the environment variable that names it
+BEAM_SIZE = 5  # as in the published error rates of Whisper
+# Without them, faster-whisper would look on the network, or fail.
 _WHISPER_FILES = ("model.bin", "config.json", "tokenizer.json", "vocabulary.*")
 
 
-class Asr(Protocol):
+class Asr(ABC):
     """Transcribes speech."""
 
     name: str
-    at_once: int  # recordings that it transcribes at the same time
+    at_once: int  # recordings that are transcribed in parallel
+    sample_rate = 16000
 
     @property
+    @abstractmethod
     def identity(self) -> str:
-        """What decides about its texts: weights, version and settings."""
+        """What its texts depend on: weights, version and settings."""
+
+    @abstractmethod
+    def _segments(self, samples: np.ndarray) -> Iterable[str]:
+        """The texts of the parts of a recording at its own sample rate."""
 
     def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
-        """Return what is heard in samples [-1, 1] of one sentence or a few."""
+        """Return the text of samples [-1, 1] of one sentence or a few."""
+        samples = np.asarray(samples, np.float32)
+        if is_silent(samples):  # an ASR would transcribe silence as "you"
+            return ""
+        resampled = soxr.resample(samples, sample_rate, self.sample_rate)
+        return " ".join(text.strip() for text in self._segments(resampled))
 
     def transcribe_many(
         self, recordings: Sequence[Recording], progress: Progress | None = None
     ) -> list[str]:
-        """Transcribe recordings, each as if it were the only one."""
+        """Transcribe recordings independently of each other."""
+        return map_on_cores(lambda one: self.transcribe(*one), recordings, progress, self.at_once)
 
 
 def asr_for(language: str, model: str | os.PathLike | None = None) -> "Asr | None":
     """Return an ASR for a language, or None where there is none.
 
-    A folder with a Whisper model, given or named by MYXTTS_WHISPER_DIR, goes before all others.
+    The folder of a Whisper model, given or named by MYXTTS_WHISPER_DIR, takes precedence.
     """
     folder = model or os.environ.get(WHISPER_FOLDER)
     if folder:
@@ -73,11 +85,10 @@ def time_first(
     )
 
 
-class Moonshine:
+class Moonshine(Asr):
     """The tiny English ASR inside the wheel of moonshine-voice, which needs no network."""
 
     name = "moonshine tiny-en"
-    sample_rate = 16000
 
     def __init__(self):
         self.at_once = available_cores()
@@ -92,42 +103,30 @@ class Moonshine:
         files = [path for path in Path(get_model_path("tiny-en")).iterdir() if path.is_file()]
         return f"{self.name}|{version('moonshine-voice')}|{_files_hash(files)}"
 
-    def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
-        """Return what is heard in samples [-1, 1] of one sentence or a few."""
-        samples = _audible(samples, sample_rate, self.sample_rate)
-        if not len(samples):
-            return ""
-        transcriber = self._idle.get()  # no two calls may share one: they overwrite each other
+    def _segments(self, samples: np.ndarray) -> list[str]:
+        transcriber = self._idle.get()  # two calls would overwrite each other's state
         try:
             heard = transcriber.transcribe_without_streaming(samples.tolist(), self.sample_rate)
         finally:
             self._idle.put(transcriber)
-        return " ".join(line.text.strip() for line in heard.lines)
+        return [line.text for line in heard.lines]
 
     def transcribe_many(
         self, recordings: Sequence[Recording], progress: Progress | None = None
     ) -> list[str]:
-        """Transcribe recordings on all cores; the texts do not depend on how they are shared."""
-        heard = []
-        workers = max(1, min(self.at_once, len(recordings)))
-        while self._idle.qsize() < workers:
+        """Transcribe recordings on all cores; the texts do not depend on their number."""
+        while self._idle.qsize() < min(self.at_once, len(recordings)):
             self._idle.put(_open_moonshine())
-        with ThreadPoolExecutor(workers) as pool:
-            for text in pool.map(lambda recording: self.transcribe(*recording), recordings):
-                heard.append(text)
-                if progress:
-                    progress(len(heard), len(recordings))
-        return heard
+        return super().transcribe_many(recordings, progress)
 
 
-class Whisper:
+class Whisper(Asr):
     """A Whisper model in a local folder, as CTranslate2 stores it, run by faster-whisper.
 
-    It hears one recording at a time with all cores: the batches of faster-whisper are windows of
-    one long recording, and a sentence is a single window.
+    It transcribes one recording at a time with all cores: faster-whisper batches windows of one
+    long recording, and a sentence is a single window.
     """
 
-    sample_rate = 16000
     at_once = 1
 
     def __init__(self, folder: str | os.PathLike, language: str):
@@ -149,53 +148,30 @@ class Whisper:
         ran_by = f"faster-whisper {version('faster-whisper')}, beam {BEAM_SIZE}"
         return f"{ran_by}|{self._language}|{_files_hash(files)}"
 
-    def transcribe(self, samples: np.ndarray, sample_rate: int) -> str:
-        """Return what is heard in samples [-1, 1]."""
-        samples = _audible(samples, sample_rate, self.sample_rate)
-        if not len(samples):
-            return ""
+    def _segments(self, samples: np.ndarray) -> Iterator[str]:
         segments, _ = self._model.transcribe(
             samples,
             language=self._language,
             beam_size=BEAM_SIZE,
-            temperature=0.0,  # others draw words at random where it is unsure
-            without_timestamps=True,  # nobody reads them, and each is a token to decode
+            temperature=0.0,  # higher ones sample words at random
+            without_timestamps=True,  # unused, and each is a token to decode
             condition_on_previous_text=False,
         )
-        return " ".join(segment.text.strip() for segment in segments)
-
-    def transcribe_many(
-        self, recordings: Sequence[Recording], progress: Progress | None = None
-    ) -> list[str]:
-        """Transcribe recordings one after the other: each has all cores, or the accelerator."""
-        heard = []
-        for recording in recordings:
-            heard.append(self.transcribe(*recording))
-            if progress:
-                progress(len(heard), len(recordings))
-        return heard
+        return (segment.text for segment in segments)
 
 
 ASRS = {"en": Moonshine}
 
 
-def _audible(samples: np.ndarray, rate: int, to_rate: int) -> np.ndarray:
-    """The samples at another rate; none of silence, of which an ASR makes "you"."""
-    samples = np.asarray(samples, np.float32)
-    if not len(samples) or np.abs(samples).max() < SILENCE_PEAK:
-        return samples[:0]
-    return soxr.resample(samples, rate, to_rate)
-
-
 def _duration(seconds: float) -> str:
-    """A time in words, as exact as an estimate is."""
+    """A duration in words, rounded as an estimate."""
     if seconds < 90:
         return f"{math.ceil(seconds)} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _files_hash(paths: Sequence[Path]) -> str:
-    """A hash of the contents of files, whatever their order."""
+    """A hash of the contents of files, in any order."""
     digest = hashlib.sha256()
     for path in sorted(paths, key=lambda path: path.name):
         with open(path, "rb") as file:
@@ -204,21 +180,19 @@ def _files_hash(paths: Sequence[Path]) -> str:
 
 
 def _open_moonshine():
-    # One thread for each transcriber halves its CPU time, and several of them fill the cores.
+    # One thread per transcriber halves its CPU time, and several transcribers fill the cores.
     os.environ.setdefault("MOONSHINE_ORT_SINGLE_THREAD", "1")
-    try:
-        from moonshine_voice import ModelArch, Transcriber, get_model_path
-    except ImportError as error:
-        raise _missing("the ASR moonshine-voice", error) from error
-    model = Path(get_model_path("tiny-en"))
+    moonshine = import_extra("moonshine_voice", "the ASR moonshine-voice")
+    model = Path(moonshine.get_model_path("tiny-en"))
     if not model.is_dir():
         raise UserError(
             f"this version of moonshine-voice came without its English model ({model} is not "
             'there); the one that holds it is named by the extra: pip install "myxtts[eval]"'
         )
-    # Looking for voice activity carries over from one recording to the next, so that the texts
-    # depended on the order; recordings of sentences need no cutting, and err less without it.
-    return Transcriber(str(model), ModelArch.TINY, options={"vad_threshold": "0.0"})
+    # Voice activity detection keeps state between recordings, so texts would depend on the order.
+    # Recordings of sentences need no cutting, and have fewer errors without it.
+    options = {"vad_threshold": "0.0"}
+    return moonshine.Transcriber(str(model), moonshine.ModelArch.TINY, options=options)
 
 
 def _open_whisper(folder: Path):
@@ -228,20 +202,9 @@ def _open_whisper(folder: Path):
             f"{folder} is no folder with a Whisper model as faster-whisper reads it: there is no "
             f"{absent[0]} in it; download one, or convert one with ct2-transformers-converter"
         )
+    package = import_extra("faster_whisper", "faster-whisper, which runs Whisper,", "whisper")
     try:
-        from faster_whisper import WhisperModel
-    except ImportError as error:
-        raise UserError(
-            f"faster-whisper, which runs Whisper, cannot be imported ({error}); install it with "
-            "pip install 'myxtts[whisper]'"
-        ) from error
-    try:
-        return WhisperModel(str(folder), cpu_threads=available_cores(), local_files_only=True)
-    except Exception as error:  # its tokenizers raise nothing narrower of a broken file
+        threads = available_cores()
+        return package.WhisperModel(str(folder), cpu_threads=threads, local_files_only=True)
+    except Exception as error:  # its tokenizers raise nothing narrower for a broken file
         raise UserError(f"the Whisper model in {folder} cannot be opened: {error}") from error
-
-
-def _missing(what: str, error: ImportError) -> UserError:
-    return UserError(
-        f'{what} cannot be imported ({error}); install it with pip install "myxtts[eval]"'
-    )

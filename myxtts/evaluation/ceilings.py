@@ -1,10 +1,10 @@
-"""What judges said of recordings before: kept by content, so that no recording is judged twice."""
+"""Stored results of judges, by the content of recordings, so that none is judged twice."""
 
 import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from myxtts import atomic
 from myxtts.evaluation.asr import Recording
+from myxtts.evaluation.metrics.table import CEILINGS
 
 _FORMAT = 1
 
@@ -23,17 +24,17 @@ def default_folder() -> Path:
 
 
 class CeilingCache:
-    """Answers of judges, a file for each, named by judge and recording.
+    """Results of judges, one file each, named after judge and recording.
 
     A judge's `identity` covers its weights, its version and its settings. With `is_fresh` nothing
-    is read, and everything is written anew. A file that is damaged counts as absent.
+    is read, and everything is written again. A damaged file counts as absent.
     """
 
     def __init__(self, folder: Path | None = None, is_fresh: bool = False):
         self.folder, self.is_fresh = folder or default_folder(), is_fresh
 
     def recall(self, identity: str, recording: Recording) -> Any | None:
-        """Return what a judge has said of a recording, or None if that is not known."""
+        """Return the stored result of a judge for a recording, or None."""
         if self.is_fresh:
             return None
         try:
@@ -44,7 +45,7 @@ class CeilingCache:
         return answer if digest == _digest(answer) else None
 
     def keep(self, identity: str, recording: Recording, answer: Any) -> None:
-        """Keep what a judge said, unless there is no place to."""
+        """Store the result of a judge, if the folder can be written."""
         path = self._path(identity, recording)
         text = json.dumps({"answer": answer, "sha256": _digest(answer)}, ensure_ascii=False)
         with contextlib.suppress(OSError):  # the next evaluation judges again, which costs time
@@ -62,24 +63,27 @@ class CeilingCache:
 def answers(
     cache: CeilingCache | None,
     identity: Callable[[], str],
-    recordings: Sequence[Recording],
-    is_kept: Sequence[bool],
+    sources: Mapping[str, Sequence[Recording]],
     ask: Callable[[list[Recording]], Sequence[Any]],
-) -> list[Any]:
-    """Ask a judge about recordings; of those that are kept, only about what is not known yet."""
-    if cache is None:
-        return list(ask(list(recordings)))
-    judge = identity()
-    found = [
-        cache.recall(judge, one) if kept else None
-        for one, kept in zip(recordings, is_kept, strict=True)
+) -> dict[str, list[Any]]:
+    """Judge recordings, by source; ceilings only where no result is stored."""
+    judge = identity() if cache else ""
+    stored = {source: cache for source in CEILINGS if cache}
+    found = {
+        source: [stored[source].recall(judge, one) if source in stored else None for one in own]
+        for source, own in sources.items()
+    }
+    unknown = [
+        (source, number)
+        for source, own in found.items()
+        for number, answer in enumerate(own)
+        if answer is None
     ]
-    unknown = [number for number, answer in enumerate(found) if answer is None]
-    asked = ask([recordings[number] for number in unknown]) if unknown else []
-    for number, answer in zip(unknown, asked, strict=True):
-        found[number] = answer
-        if is_kept[number]:
-            cache.keep(judge, recordings[number], answer)
+    asked = ask([sources[source][number] for source, number in unknown]) if unknown else []
+    for (source, number), answer in zip(unknown, asked, strict=True):
+        found[source][number] = answer
+        if source in stored:
+            stored[source].keep(judge, sources[source][number], answer)
     return found
 
 

@@ -1,4 +1,4 @@
-"""One evaluation: the metrics whose needs are met, with intervals, next to their ceilings."""
+"""One evaluation: every metric whose needs are met, with intervals and ceilings."""
 
 import math
 import time
@@ -11,7 +11,7 @@ import numpy as np
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
 from myxtts.evaluation.ceilings import CeilingCache
-from myxtts.evaluation.metrics.confidence import Interval, interval, ratio_of_sums
+from myxtts.evaluation.metrics.confidence import Interval, interval, mean, ratio_of_sums
 from myxtts.evaluation.metrics.intelligibility import transcripts
 from myxtts.evaluation.metrics.robustness import (
     Attempt,
@@ -20,7 +20,7 @@ from myxtts.evaluation.metrics.robustness import (
     count_faults,
     hard_faults,
 )
-from myxtts.evaluation.metrics.session import Judges, Session, Subject, Watch
+from myxtts.evaluation.metrics.session import Judges, Session, Subject, Watch, unwatched
 from myxtts.evaluation.metrics.speaker import SpeakerFindings, compare_speakers
 from myxtts.evaluation.metrics.table import ASR, ENCODER, HARD_TEXTS, METRICS, RATER, SPEECH, Metric
 
@@ -29,8 +29,7 @@ from myxtts.evaluation.metrics.table import ASR, ENCODER, HARD_TEXTS, METRICS, R
 class Measure:
     """What a metric found in speech, in recordings and in their resynthesis.
 
-    `values` are those of each sentence, NaN where it has none, or of whatever else the metric
-    looks at.
+    `values` are per sentence, NaN where it has none, unless `Metric.is_per_sentence` is False.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """All that was found; `heard` are the ASR's transcripts, by source."""
+    """All results; `heard` are the ASR's transcripts, by source."""
 
     subject: Subject
     measures: Mapping[str, Measure]
@@ -61,12 +60,12 @@ class Evaluation:
         return count_faults(self.faults) if self.faults else []
 
     def scores(self) -> dict[str, float]:
-        """The figures of the speech alone, by their names, without those that have none."""
+        """The finite figures of the speech alone, by name."""
         found = {name: one.intervals[SPEECH].value for name, one in self.measures.items()}
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def ranked(self) -> list[int]:
-        """The numbers of the sentences, the best first: by the CER, else by the MCD."""
+        """Indices of the sentences, best first: by the CER, else by the MCD."""
         for name in ("cer", "mcd"):
             if name in self.measures:
                 values = self.measures[name].values[SPEECH]
@@ -75,7 +74,7 @@ class Evaluation:
 
 
 def choose_utterances(utterances: Sequence[Utterance], count: int) -> list[Utterance]:
-    """Some utterances, in their order, that depend on their ids alone."""
+    """Choose utterances by a hash of their ids alone, and keep their order."""
     by_hash = sorted(utterances, key=lambda one: blake2b(one.id.encode()).digest())
     chosen = {one.id for one in by_hash[:count]}
     return [one for one in utterances if one.id in chosen]
@@ -84,15 +83,15 @@ def choose_utterances(utterances: Sequence[Utterance], count: int) -> list[Utter
 def evaluate(
     subject: Subject,
     judges: Judges,
-    watch: Watch | None = None,
+    watch: Watch = unwatched,
     cache: CeilingCache | None = None,
     announce: Callable[[str], None] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Evaluation:
     """Run the metrics, or some of them by name; `not_measured` says why others could not run.
 
-    A UserError ends its own metric alone. Recordings and resynthesis that the cache knows are not
-    judged again. How long the ASR will take is announced.
+    A UserError ends only the metric that raises it. Ceilings in the cache are not judged again.
+    `announce` is called with an estimate of how long the ASR will take.
     """
     session = Session(subject, judges, watch, cache, announce)
     measures: dict[str, Measure] = {}
@@ -116,7 +115,7 @@ def evaluate(
     return Evaluation(
         subject,
         measures,
-        found.sources if found else {},
+        {source: found[source] for source in session.judged} if found else {},
         attempts,
         faults,
         session.shared_or_none(compare_speakers, ENCODER) if ENCODER in seconds else None,
@@ -127,14 +126,12 @@ def evaluate(
 
 
 def _measure(name: str, found: Mapping[str, np.ndarray]) -> Measure:
-    """Figures with intervals, of values [n] or of pairs [n, 2] whose sums are divided."""
-    intervals = {
-        source: interval(values, ratio_of_sums) if values.ndim == 2 else interval(values)
-        for source, values in found.items()
-    }
-    values = {
-        source: one[:, 0] / one[:, 1] if one.ndim == 2 else one for source, one in found.items()
-    }
+    """Figures with intervals, from values [n] or from pairs [n, 2] whose sums are divided."""
+    values, intervals = {}, {}
+    for source, own in found.items():
+        is_ratio = own.ndim == 2
+        values[source] = own[:, 0] / own[:, 1] if is_ratio else own
+        intervals[source] = interval(own, ratio_of_sums if is_ratio else mean)
     return Measure(name, values, intervals)
 
 

@@ -1,14 +1,13 @@
-"""Sentences that voices tend to skip, repeat or never end, each with what is hard about it."""
+"""Sentences that voices tend to skip, repeat or never end, by kind of difficulty."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from myxtts.errors import UserError
 from myxtts.text.languages import LANGUAGES, get_language
 
 
-@dataclass(frozen=True, slots=True)
-class HardSentence:
-    """A sentence and the kind of difficulty that it has."""
+class HardSentence(NamedTuple):
+    """A sentence and its kind of difficulty."""
 
     kind: str
     text: str

@@ -1,4 +1,4 @@
-"""What a run wrote down while it learned: the mel loss of its steps and of its validations."""
+"""The history of a training run: the mel loss of its steps and of its validations."""
 
 import contextlib
 import logging
@@ -18,7 +18,7 @@ Point = tuple[int, float]  # step, value
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Points of the learning curve, what predicting the mean mel scores, and the share of time
+    """Points of the learning curve, the score of predicting the mean mel, and the share of time
     that steps waited for their batch."""
 
     mel_loss: tuple[Point, ...]
@@ -28,19 +28,23 @@ class History:
 
     @property
     def steps(self) -> int:
-        """The last step that was written down."""
+        """The last recorded step."""
         return max((step for step, _ in self.mel_loss + self.val_mel_loss), default=0)
 
 
 def read_history(path: Path) -> History:
     """Read `history.jsonl`: an object per line, with `step` and metrics or `val/` metrics.
 
-    Warn where the last checkpoint next to it was saved after other lines than these.
+    Warn where it does not match the last checkpoint next to it.
     """
     entries = _entries(Path(path))
     names = ("mel_loss", "val/mel_loss", "val/mean_mel_loss")
     mel_loss, val_mel_loss, mean = (_points(entries, name) for name in names)
-    return History(mel_loss, val_mel_loss, mean[-1][1] if mean else None, _waiting(entries))
+    return History(mel_loss, val_mel_loss, last_value(mean), _waiting(entries))
+
+
+def last_value(points: Sequence[Point]) -> float | None:
+    return points[-1][1] if points else None
 
 
 def _entries(path: Path) -> list[dict]:

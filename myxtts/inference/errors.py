@@ -8,7 +8,7 @@ _NAMED = 30
 
 
 class SynthesisError(UserError):
-    """Speech that cannot be had as asked for, or that came out unusable."""
+    """Speech that cannot be synthesized as requested, or that is unusable."""
 
 
 def check_known(name: str, known: Sequence[str], what: str) -> str:

@@ -1,8 +1,8 @@
-"""Long text in pieces to be said in one go: sentences, or parts of those that are too long.
+"""Long text cut into segments that are synthesized one at a time: sentences, or parts of long ones.
 
-A text is read as a stream: what is decided about a sentence depends on the text before it and on
-at most `WINDOW` characters from its beginning on. So a sentence longer than that is cut, and a
-paragraph counts as written without capitals where none stand in the part of it that was read.
+A text is read as a stream: decisions about a sentence depend on the text before it and on at most
+`WINDOW` characters from its beginning. So a longer sentence is cut, and a paragraph counts as
+written without capitals where the part that was read has none.
 """
 
 import re
@@ -17,8 +17,8 @@ WINDOW = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of text to be said in one go, and what ends with it."""
+class Segment:
+    """A part of a text that is synthesized at once, and what ends with it."""
 
     text: str
     ends: str
@@ -26,27 +26,27 @@ class Piece:
 
 def cut_text(
     text: str | Iterable[str], language: str, fits: Callable[[str], bool]
-) -> Iterator[Piece]:
-    """Cut at the ends of sentences, and further wherever `fits` denies; no word is lost.
+) -> Iterator[Segment]:
+    """Cut at the ends of sentences, and further where a segment does not fit; no word is lost.
 
-    The text may come in parts, which are read no further than the next piece needs.
+    The text may come in parts, which are read no further than the next segment needs.
     """
-    held = None  # the last piece: an empty line may follow, which makes it end a paragraph
+    held = None  # the last segment: an empty line may follow, which makes it end a paragraph
     for part in _Reader(text, language):
         sentence = _tidy(part.text)
         if sentence:
             *clauses, last = cut_clauses(sentence, fits)
             if held:
                 yield held
-            yield from (Piece(clause, CLAUSE) for clause in clauses)
-            held = Piece(last, part.ends)
+            yield from (Segment(clause, CLAUSE) for clause in clauses)
+            held = Segment(last, part.ends)
         elif held and part.ends == PARAGRAPH:
-            held = Piece(held.text, PARAGRAPH)
+            held = Segment(held.text, PARAGRAPH)
         if held and held.ends == PARAGRAPH:
             yield held
             held = None
     if held:
-        yield Piece(held.text, PARAGRAPH)
+        yield Segment(held.text, PARAGRAPH)
 
 
 def cut_sentences(text: str | Iterable[str], language: str = "en") -> Iterator[str]:
@@ -66,17 +66,17 @@ class _Reader:
         self._has_capitals = False  # in what was read of the paragraph
         self._looked_for_capitals = False  # from the sentence on
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[Segment]:
         """Yield every sentence with the spaces around it."""
         while self._fill():
             end, ends = self._find_end()
             part = self._buffer[self._start : end]
             self._has_capitals = ends != PARAGRAPH and (self._has_capitals or _has_capitals(part))
             self._start, self._looked_for_capitals = end, False
-            yield Piece(part, ends)
+            yield Segment(part, ends)
 
     def _fill(self) -> bool:
-        """Read until the window is full or the text is over; tell whether anything is left."""
+        """Read until the window is full or the text is over; return whether anything is left."""
         missing = self._start + WINDOW + _AHEAD - len(self._buffer)
         if missing > 0 and not self._is_over:
             parts = [self._buffer[max(self._start - 1, 0) :]]
@@ -92,7 +92,7 @@ class _Reader:
         """Find where the sentence ends, and what ends with it."""
         limit = self._start + WINDOW
         for match in _MARKS.finditer(self._buffer, self._start, limit):
-            # At the window's edge nobody knows what follows: the sentence is cut there anyway.
+            # At the window's edge what follows is unknown: the sentence is cut there anyway.
             if match.end() >= limit < len(self._buffer):
                 break
             if self._is_end(match):
@@ -102,12 +102,12 @@ class _Reader:
         return _last_place(self._buffer, self._start, limit), CLAUSE
 
     def _is_end(self, match: re.Match) -> bool:
-        """Tell whether marks end the sentence."""
+        """Whether marks end the sentence."""
         if "\n" in match[0] or match["wide"]:
             return True
         text = self._buffer
         following = text[match.end() : match.end() + _AHEAD].lstrip(_OPENING)[:1]
-        # In a text without capitals a small letter tells nothing.
+        # In a text without capitals a small letter means nothing.
         if following.islower() and self._paragraph_has_capitals():
             return False
         if match["mark"] != ".":
@@ -151,7 +151,7 @@ def cut_clauses(sentence: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def _is_abbreviated(before: str, following: str, language: str) -> bool:
-    """Tell whether a single dot belongs to the word before it."""
+    """Whether a single dot belongs to the word before it."""
     row = LANGUAGES.get(language)
     word = before.rsplit(maxsplit=1)[-1].lstrip(_OPENING) if before.strip() else ""
     if word.isdecimal():  # a numbered line, and ordinals in the languages that write them so

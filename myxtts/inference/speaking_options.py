@@ -28,7 +28,7 @@ class SpeakingOptions:
     """What a caller chooses; by default the voice's first language and its first speaker.
 
     One or several reference recordings, which win over `speaker`, are the voice to be cloned.
-    Style weights, one for each style token, replace the style that the voice has by itself.
+    Style weights, one for each style token, replace the voice's own style.
     """
 
     language: str | None = None
@@ -51,7 +51,7 @@ class Delivery:
 
 
 def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
-    """Find what is asked for in a voice, or say what there is instead."""
+    """Look the options up in a voice; a SynthesisError lists what there is instead."""
     rate = float(options.speaking_rate)
     if not SLOWEST <= rate <= FASTEST:
         raise SynthesisError(
@@ -86,7 +86,7 @@ def _style_weights(weights: Sequence[float] | None, voice: "Voice") -> np.ndarra
     if not model.use_gst:
         raise SynthesisError(
             "this voice has no style tokens, and so no use for style weights: train one with "
-            "--enable-gst, or leave them out"
+            "--enable-gst, or remove them"
         )
     if len(weights) != model.gst_num_style_tokens:
         raise SynthesisError(
@@ -140,5 +140,5 @@ def _as_paths(reference: str | os.PathLike | Sequence[str | os.PathLike]) -> lis
     given = [reference] if isinstance(reference, str | os.PathLike) else reference
     paths = [Path(path) for path in given]
     if not paths:
-        raise SynthesisError("an empty list of references: name a recording, or leave it out")
+        raise SynthesisError("an empty list of references: name a recording, or remove the list")
     return paths

@@ -1,4 +1,4 @@
-"""Speech as it is heard: a vocoder's samples at a level fit for listening."""
+"""Speech: a vocoder's samples at a normalised level, joined with pauses."""
 
 import logging
 from collections.abc import Sequence

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,14 @@ from myxtts.inference.speech import (
     join_speech,
     set_level,
 )
-from myxtts.inference.vocoders import GRIFFIN_LIM, Vocoder, check_samples, choose_vocoder
+from myxtts.inference.vocoders import (
+    AUTO,
+    GRIFFIN_LIM,
+    Vocoder,
+    check_name,
+    check_samples,
+    choose_vocoder,
+)
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.foreign import describe_foreign
 
@@ -44,7 +52,7 @@ _LETTERS_PER_WIDE_LETTER = 3
 # second to each end: what exceeds this by far is a drone.
 _MAX_TOKEN_SECONDS, _MAX_EDGE_SECONDS = 0.5, 2.0
 _LOUDEST_LOG_MEL = 50.0  # of a full-scale tone it is 5; at 88 its exponential overflows
-# A line pauses unless it is the last: what has no sound is looked through so far for another.
+# A pause follows every line but the last: so many silent segments are searched for a next line.
 _SILENT_AHEAD = 64
 _REMEMBERED_SEGMENTS = 256
 
@@ -61,9 +69,9 @@ class _Line:
 class Synthesizer:
     """Speaks with one voice. A sentence sounds the same whatever stands around it.
 
-    The `options` of a text are the fields of `SpeakingOptions`. The vocoder is one itself, or what
-    `choose_vocoder` finds under its name. What takes far too long is an error, unless it
-    `may_be_endless`, for whoever wants to know how often it is.
+    The `options` of a text are the fields of `SpeakingOptions`. The vocoder is given itself, or by
+    a name that `choose_vocoder` finds. Speech that takes far too long is an error, unless it
+    `may_be_endless`: an evaluation counts how often that happens.
     """
 
     def __init__(
@@ -75,6 +83,19 @@ class Synthesizer:
             vocoder = choose_vocoder(vocoder, voice.folder.parent, self.spec)
         self.vocoder = vocoder
         self._has_warned = False
+
+    @classmethod
+    def load(
+        cls, voice: "str | Path | Voice", vocoder: str = AUTO, may_be_endless: bool = False
+    ) -> "Synthesizer":
+        """Load a voice (its folder, its run's, or a loaded one), ready for its first sentence."""
+        from myxtts.checkpoints import load_voice
+
+        check_name(vocoder)
+        loaded = load_voice(voice) if isinstance(voice, str | Path) else voice
+        synthesizer = cls(loaded, vocoder, may_be_endless)
+        synthesizer.warm_up()
+        return synthesizer
 
     def warm_up(self) -> None:
         """Let the model compile, so that the first sentence takes no longer than the others."""
@@ -141,7 +162,7 @@ class Synthesizer:
     def _segments(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
         """Cut a text into segments that fit, each with its tokens, of which there may be none."""
         tokenizer, language = self.voice.tokenizer, delivery.language
-        # Cutting asks for the same segment more than once; a long text has any number of them.
+        # Cutting looks up the same segment more than once; a long text has any number of them.
         encode = lru_cache(_REMEMBERED_SEGMENTS)(
             lambda part: tokenizer.encode_batch([part], language)[0]
         )

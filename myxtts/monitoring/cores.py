@@ -1,15 +1,36 @@
-"""How many cores this process may really use: affinity, and the quota of its container."""
+"""How many cores this process may really use, and a map over all of them."""
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def available_cores(root: Path = Path("/")) -> int:
     """Return the least of what affinity and any cgroup above the process grant, at least 1."""
     limits = [_affinity(), *_quotas_v2(root), *_quotas_v1(root)]
     return max(1, math.ceil(min(limits)))
+
+
+def map_on_cores(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+) -> list[Result]:
+    """Call a function on each item, in a thread per core; return the results in order."""
+    results: list[Result] = []
+    with ThreadPoolExecutor(workers or available_cores()) as pool:
+        for result in pool.map(function, items):
+            results.append(result)
+            if progress:
+                progress(len(results), len(items))
+    return results
 
 
 def _affinity() -> int:

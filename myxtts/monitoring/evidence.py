@@ -36,7 +36,7 @@ class Evidence:
     device_ms: float
     wait_ms: float = 0.0  # the device had nothing to do while its loop waited for a batch
     copy_ms: float = 0.0  # ... moved one to the device
-    hooks_ms: float = 0.0  # ... told its hooks
+    hooks_ms: float = 0.0  # ... called its hooks
     host_ms: float = 0.0  # ... did anything else
     compile_ms: float = 0.0
     call_cpu_ms: float = 0.0  # CPU time of the loop's own thread within the calls
@@ -61,7 +61,7 @@ class Evidence:
 
 
 class Recorder:
-    """Takes the times of a run's steps; the first one, which compiles and fills, stands apart."""
+    """Collects the times of a run's steps; the first one, which compiles, does not count."""
 
     def __init__(self, is_async: bool = False, is_eager: bool = False, setup: Setup = UNKNOWN):
         self.is_async, self.is_eager, self.setup = is_async, is_eager, setup
@@ -102,12 +102,12 @@ class Recorder:
         self._shape_numbers.append(self._known.setdefault(times.shape, len(self._known)))
 
     def add_hook(self, name: str, ms: float) -> None:
-        """Take what one hook took, once there are steps to count it among."""
+        """Add the time of one hook, once there are counted steps."""
         if self.first is not None:
             self.hooks[name] = self.hooks.get(name, 0.0) + ms
 
     def evidence(self) -> Evidence:
-        """What all that was counted amounts to; at least one step must have been."""
+        """The means of all counted steps; there must be at least one."""
         count = max(1, len(self))
         means = {name: float(np.sum(values)) / count for name, values in self.series.items()}
         slowed, best = slowing(self.series["device"], self._shape_numbers)

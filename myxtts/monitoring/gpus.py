@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of its GPUs: load, memory, power, heat, clocks, and who uses them."""
+"""What NVIDIA's driver reports: load, memory, power, heat, clocks and processes of its GPUs."""
 
 import shutil
 import subprocess
@@ -13,9 +13,9 @@ import psutil
 NOT_INSTALLED = "nvidia-ml-py is not installed: pip install 'myxtts[gpu]'"
 NO_DRIVER = "no NVIDIA driver answers"
 NO_GPU = "the NVIDIA driver has no GPU"
-CLOSED = "the driver is not asked any more"
+CLOSED = "the connection to the driver is closed"
 
-# The bits of NVML's reasons for a clock below the highest one; bit 1, idleness, is none of ours.
+# The bits of NVML's reasons for a clock below the highest one; bit 1, idleness, is not throttling.
 THROTTLING = {
     0x2: "clocks set by an application",
     0x4: "power cap",
@@ -65,7 +65,7 @@ class GpuProcess:
 
 
 class GpuReader:
-    """Asks the driver; where there is nothing to ask, `reason` says why and all answers are empty.
+    """Queries the driver; where there is none, `reason` says why and all answers are empty.
 
     GPUs are numbered as the driver does, which CUDA_VISIBLE_DEVICES does not change.
     """
@@ -104,7 +104,7 @@ class GpuReader:
         return self._ask(self._nvml.nvmlSystemGetDriverVersion) if self._nvml else None
 
     def read(self) -> tuple[GpuSample, ...]:
-        """Return what each GPU says now."""
+        """Return the current sample of each GPU."""
         return tuple(self._sample(index) for index in range(self.count))
 
     def processes(self) -> tuple[GpuProcess, ...]:
@@ -117,7 +117,7 @@ class GpuReader:
             nvml, self._nvml, self.reason = self._nvml, None, CLOSED
             try:
                 nvml.nvmlShutdown()
-            except nvml.NVMLError:  # the driver has gone before us
+            except nvml.NVMLError:  # the driver was unloaded first
                 pass
 
     def _sample(self, index: int) -> GpuSample:

@@ -1,4 +1,4 @@
-"""Signs of life: what a long job is doing, and a line where it has shown nothing for long."""
+"""Heartbeats: what a long job is doing, as a line where it has shown nothing for a while."""
 
 import threading
 import time
@@ -21,12 +21,12 @@ class Activity:
 
     @property
     def seconds(self) -> float:
-        """How long it has been going on."""
+        """How long it has been running."""
         return self._clock() - self._began
 
 
 class Activities:
-    """What goes on in this process, the innermost last, and when something was last shown."""
+    """The activities of this process, the innermost last, and when a line was last shown."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -35,7 +35,7 @@ class Activities:
 
     @contextmanager
     def doing(self, what: str) -> Iterator[Activity]:
-        """Name what goes on in this block."""
+        """Name the activity of this block."""
         activity = Activity(what, self._clock)
         self._running.append(activity)
         try:
@@ -44,12 +44,12 @@ class Activities:
             self._running.remove(activity)
 
     def current(self) -> Activity | None:
-        """The innermost of what goes on."""
+        """The innermost activity."""
         running = self._running[-1:]
         return running[0] if running else None
 
     def shown(self) -> None:
-        """Say that the user has just seen something."""
+        """Record that the user has just seen a line."""
         self._shown_at = self._clock()
 
     def overdue(self, interval: float) -> str:

@@ -46,7 +46,7 @@ def watch(sampler: SystemSampler, gpus: GpuReader, duration: float | None, show:
 def describe(
     summary: Mapping[str, MeanMax], count: int, last: SystemSample | None, cores: int
 ) -> str:
-    """Say means and maxima of all samples."""
+    """Return the means and maxima of all samples as text."""
     if last is None:
         return "stopped before the first sample"
     lines = [f"{count:,} samples, the last after {last.seconds:.1f} s:"]
@@ -63,7 +63,7 @@ def describe(
 
 
 def line(sample: SystemSample) -> str:
-    """Return a sample as one line, for what is no terminal."""
+    """Return a sample as one line, where the output is not a terminal."""
     parts = [f"{sample.seconds:7.1f} s", f"CPU {_number(sample.cpu_percent)} %"]
     parts.append(f"memory {_memory(sample)}")
     parts.append(f"disk {_disk(sample)}")
@@ -72,7 +72,7 @@ def line(sample: SystemSample) -> str:
 
 
 def process_lines(processes: Sequence[GpuProcess]) -> list[str]:
-    """Say who computes on a GPU."""
+    """Yield which processes compute on a GPU."""
     return [
         f"GPU {one.gpu} is used by {one.name} (process {one.pid}, {_gigabytes(one.memory_mb)} GB)"
         for one in processes
@@ -246,7 +246,7 @@ def _disk(sample: SystemSample) -> str:
 
 
 def _gpu(gpu: GpuSample) -> str:
-    """What there is to say of a GPU, without what it does not tell."""
+    """All values of a GPU that the driver reports."""
     if gpu.problem:
         return f"{gpu.name}: {gpu.problem}"
     known = (

@@ -25,8 +25,8 @@ KEPT_STEPS = 100_000
 class PerformanceMonitor:
     """Collects what a training script measures, and says what holds it back.
 
-    It may be given to the data engine as its profiler (`config.data.profiler`), which then tells
-    it of the cache's hits, misses and errors. Calls may come from any thread.
+    As the profiler of the data engine (`config.data.profiler`) it also counts the cache's hits,
+    misses and errors. Calls may come from any thread.
     """
 
     def __init__(self, interval: float = 1.0, clock: Callable[[], float] = perf_counter):
@@ -49,7 +49,7 @@ class PerformanceMonitor:
 
     @contextmanager
     def time_operation(self, operation_name: str) -> Iterator[None]:
-        """Time what happens in a `with`, under a name; an operation inside another counts apart."""
+        """Time a `with` block under a name; an operation inside another counts separately."""
         with self._lock:
             self._calls[operation_name] += 1
         with self._timers.time(operation_name):
@@ -75,10 +75,10 @@ class PerformanceMonitor:
         with self._lock:
             self._cache[what] += count
 
-    # What it says
+    # What it reports
 
     def verdict(self) -> Verdict | None:
-        """What holds the steps back, if any were told of."""
+        """What holds the steps back, if any were logged."""
         evidence = self._evidence()
         return diagnose(evidence) if evidence else None
 
@@ -114,7 +114,7 @@ class PerformanceMonitor:
         return analysis
 
     def get_summary_report(self) -> str:
-        """The same in words, one thing to a line."""
+        """The same as text, one item per line."""
         found = self.get_bottleneck_analysis()
         lines = ["Performance summary:"]
         if "verdict" in found:
@@ -127,14 +127,14 @@ class PerformanceMonitor:
                 f"  Verdict: {found['verdict']}",
             ]
         else:
-            lines.append("  Steps: none was told of (log_step_timing)")
+            lines.append("  Steps: none was logged (log_step_timing)")
         for name, one in sorted(found["operations"].items(), key=lambda item: -item[1]["seconds"]):
             each = 1e3 * one["seconds"] / max(1, one["calls"])
             lines.append(f"  {name}: {one['calls']:,} x {each:.2f} ms = {one['seconds']:.2f} s")
         cache = found["cache"]
         if any(cache.values()):
-            asked = cache["hits"] + cache["misses"]
-            share = f" ({100 * cache['hits'] / asked:.1f} % found)" if asked else ""
+            lookups = cache["hits"] + cache["misses"]
+            share = f" ({100 * cache['hits'] / lookups:.1f} % found)" if lookups else ""
             lines.append(
                 f"  Cache: {cache['hits']:,} hits, {cache['misses']:,} misses, "
                 f"{cache['errors']:,} errors{share}"
@@ -174,7 +174,7 @@ _guard = threading.Lock()
 
 
 def get_performance_monitor() -> PerformanceMonitor:
-    """The monitor of this process, made when it is first asked for."""
+    """The monitor of this process, made on first use."""
     global _own
     with _guard:
         _own = _own or PerformanceMonitor()
@@ -194,5 +194,5 @@ def stop_performance_monitoring() -> None:
 
 
 def print_performance_report() -> None:
-    """Print what the monitor of this process has to say."""
+    """Print the report of this process's monitor."""
     print(get_performance_monitor().get_summary_report())

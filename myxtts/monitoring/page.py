@@ -221,11 +221,11 @@ def _lines(
         "high": high,
         "can_log": can_log,
         "series": drawn,
-        "notes": [*_told_runs(series), *_told_gaps(series)],
+        "notes": [*_run_notes(series), *_gap_notes(series)],
     }
 
 
-def _told_runs(series: Mapping[str, np.ndarray]) -> Iterator[str]:
+def _run_notes(series: Mapping[str, np.ndarray]) -> Iterator[str]:
     """How many values a point stands for, where it is more than one."""
     names: dict[int, list[str]] = {}
     for name, pairs in series.items():
@@ -236,7 +236,7 @@ def _told_runs(series: Mapping[str, np.ndarray]) -> Iterator[str]:
             yield f"Each point{whose} is the mean of {run:,} values."
 
 
-def _told_gaps(series: Mapping[str, np.ndarray]) -> Iterator[str]:
+def _gap_notes(series: Mapping[str, np.ndarray]) -> Iterator[str]:
     for name, pairs in series.items():
         if gaps := int(np.sum(~np.isfinite(pairs[:, 1]))):
             yield f"Not finite (×): {gaps:,} of {len(pairs):,} values of {name}."
@@ -260,7 +260,7 @@ def _rounded(values: np.ndarray, digits: int = 5) -> list[float | None]:
     return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values.tolist()]
 
 
-# What is told in words and figures.
+# Text, figures and tables.
 
 
 def _sections(facts: PageFacts, charts: Mapping[str, Any]) -> Iterator[str]:
@@ -285,7 +285,7 @@ def _sections(facts: PageFacts, charts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _figures(facts: PageFacts) -> Iterator[str]:
-    """The few numbers that one looks for first, of all steps."""
+    """The most important numbers, over all steps."""
     if len(facts.steps):
         yield _card("steps", f"{len(facts.steps):,}", f"{facts.steps[0]:,} to {facts.steps[-1]:,}")
         totals = _totals(facts)

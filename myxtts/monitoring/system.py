@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from myxtts.monitoring.gpus import GpuReader, GpuSample
 
 logger = logging.getLogger(__name__)
 
-# A driver that hangs keeps the daemon thread, and nobody else.
+# A driver that hangs blocks only the daemon thread.
 PATIENCE_SECONDS = 5.0
 
 Sources = Mapping[str, Callable[[], Any]]
@@ -35,7 +35,7 @@ class SystemSample:
     memory_used_mb: float | None = None  # of the container, or of the machine where it has no limit
     memory_limit_mb: float | None = None
     memory_percent: float | None = None
-    own_memory_mb: float | None = None  # resident; what own processes share counts for each
+    own_memory_mb: float | None = None  # resident; memory shared by own processes counts for each
     disk_read_mb_s: float | None = None
     disk_write_mb_s: float | None = None
     own_read_mb_s: float | None = None
@@ -65,7 +65,8 @@ class MeanMax(NamedTuple):
 class SystemSampler:
     """Samples in a daemon thread and never disturbs the program: what fails becomes None.
 
-    `reasons` says why a source has failed. `sources` takes the place of this machine.
+    `reasons` says why a source has failed. `sources` takes the place of this machine, or is the
+    part of it that is sampled.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class SystemSampler:
         return self.samples[-1] if self.samples else None
 
     def start(self) -> "SystemSampler":
-        """Begin to sample every interval; a sampler that runs already goes on."""
+        """Begin to sample every interval; a running sampler is left alone."""
         if self._thread is None:
             self._before = None  # a pause belongs to no sample
             self._stopped.clear()
@@ -140,7 +141,7 @@ class SystemSampler:
         self.sample()
         due = self.clock()
         while True:
-            # A machine that has slept does not make up for what it missed.
+            # After a machine has slept, missed samples are not made up for.
             due = max(due + self.interval, self.clock())
             if self._stopped.wait(due - self.clock()):
                 return
@@ -160,12 +161,21 @@ class SystemSampler:
 
     def _value(self, name: str) -> Any:
         try:
-            return self._sources[name]()
-        except Exception as error:  # a driver may fail in any way, and training must go on
+            return self._sources[name]() if name in self._sources else None
+        except Exception as error:  # a driver may fail in any way; training must not
             if name not in self.reasons:
                 logger.info("cannot measure %s: %s", name, error)
             self.reasons[name] = f"{type(error).__name__}: {error}"
             return None
+
+
+def gpu_percent(samples: Iterable[SystemSample]) -> float | None:
+    """The mean utilisation of the busiest GPU, or None where no driver reports one."""
+    values: dict[int, list[float]] = {}
+    for gpu in (gpu for sample in samples for gpu in sample.gpus):
+        if gpu.utilisation is not None:
+            values.setdefault(gpu.index, []).append(gpu.utilisation)
+    return max((sum(all_) / len(all_) for all_ in values.values()), default=None)
 
 
 def sample_between(
@@ -225,7 +235,7 @@ class MemoryLimit:
         if self.limit is None:
             memory = psutil.virtual_memory()
             return memory.total - memory.available, memory.total
-        # Files that were read and not used since are dropped before anything is refused.
+        # The kernel drops cached files that are not in use before an allocation fails.
         lines = read_small(self._usage.with_name("memory.stat")).splitlines()
         kept = dict(line.split() for line in lines)
         droppable = kept.get("total_inactive_file", kept.get("inactive_file", 0))
@@ -272,7 +282,7 @@ def _busy_and_all(times: Any) -> tuple[float, float]:
 
 
 def _read_disks(root: Path = Path("/")) -> tuple[float, float]:
-    """Physical disks alone where the system tells them apart: what lies on them counts once."""
+    """Physical disks only, where the system distinguishes them: no byte counts twice."""
     disks = psutil.disk_io_counters(perdisk=True)
     physical = [name for name in disks if (root / "sys/block" / name / "device").exists()]
     if not physical:

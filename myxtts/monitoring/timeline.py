@@ -1,13 +1,13 @@
 """Where the time of each step went, without waiting for the device more than the loop does.
 
-A loop says what it did since it last said so: waited for a batch, moved it to the device, called
-the step, fetched the result of the step before, told its hooks. From these moments follows when
-the device computed and when it had nothing to do:
+A loop reports each phase when it ends: it waited for a batch, moved it to the device, called the
+step, fetched the result of the step before, called its hooks. From these moments follows when the
+device computed and when it was idle:
 
 - A device that computes inside the call (a CPU) is busy exactly then.
-- One that computes behind it (a GPU) begins a step when it is called or when the step before has
-  ended. Where fetching a result blocked, it ended when the result came; where the result was there
-  already, it had ended before, and about when is told by the steps that were seen to the end.
+- An asynchronous one (a GPU) begins a step when it is called or when the step before has ended.
+  Where fetching a result blocked, the step ended when the result came. Where the result was there
+  already, the step had ended earlier; the steps whose end was observed say about when.
 """
 
 import statistics
@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 WAIT, COPY, CALL, FETCH, HOOKS, OTHER = "wait", "copy", "call", "fetch", "hooks", "other"
 # Fetching what is there already takes less.
 BLOCKED_SECONDS = 3e-4
-# So many steps that were seen to the end tell how long one takes.
+# How many steps whose end was observed estimate how long a step takes.
 REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """The milliseconds of one step; `idle` is how long the device had nothing to do before it, by
-    what the loop did meanwhile."""
+    """The milliseconds of one step; `idle` is how long the device was idle before it, by what the
+    loop did at that time."""
 
     wait_ms: float = 0.0
     copy_ms: float = 0.0
@@ -122,11 +122,11 @@ class Timeline:
 
     def fetched(self) -> StepTimes:
         """After fetching the result of the oldest step that was called."""
-        asked = self._last
+        requested = self._last
         spent = self.mark(FETCH)
         one = self._pending.popleft()
         start = one.began if self._free_at is None else max(one.began, self._free_at)
-        end = self._end_of(one, start, asked, spent)
+        end = self._end_of(one, start, requested, spent)
         idle = self._idle_between(self._free_at, start)
         self._free_at = end
         busy = end - start
@@ -143,21 +143,21 @@ class Timeline:
             shape=one.shape,
         )
 
-    def _end_of(self, one: _Submitted, start: float, asked: float, spent: float) -> float:
-        """When the device had computed a step whose result was asked for at such a moment."""
+    def _end_of(self, one: _Submitted, start: float, requested: float, spent: float) -> float:
+        """When the device finished a step whose result was requested at this moment."""
         if not self.is_async:
             end, is_seen = one.ended, True
         elif spent >= BLOCKED_SECONDS:
-            end, is_seen = asked + spent, True
+            end, is_seen = requested + spent, True
         else:
             usual = self._usual(one.size)
-            end, is_seen = min(asked, start + usual) if usual else asked, False
+            end, is_seen = min(requested, start + usual) if usual else requested, False
         if is_seen and not one.is_new:
             self._rates.append((end - start) / one.size)
         return max(start, end)
 
     def _usual(self, size: int) -> float:
-        """What a step of a size takes by those that were seen to the end, or 0 if none was."""
+        """How long a step of a size takes, by those whose end was observed; 0 if none was."""
         return size * statistics.median(self._rates) if self._rates else 0.0
 
     def _idle_between(self, free_at: float | None, start: float) -> dict[str, float]:

@@ -25,7 +25,7 @@ class StageTimers:
         return _Stage(self, name)
 
     def add_source(self, name: str, read: Callable[[], float]) -> None:
-        """Count what somebody else adds up as well, such as a graph that no Python sees."""
+        """Also count the totals of another source, such as a graph that runs without Python."""
         with self._lock:
             self._sources.append((name, read))
 
@@ -68,7 +68,7 @@ class _Stage:
         self._timers._leave()
 
 
-# Those of this process: the data engine marks its stages here, and whoever judges a run reads them.
+# The timers of this process: the data engine writes them, verdicts read them.
 stages = StageTimers()
 
 

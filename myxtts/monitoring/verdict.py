@@ -14,7 +14,7 @@ from myxtts.monitoring.evidence import Evidence
 NOT_INPUT_BOUND, HIGHLY_INPUT_BOUND = 0.05, 0.20
 # The time that a batch keeps the step waiting.
 GOOD_MS, MODERATE_MS = 100.0, 500.0
-# A device that takes so much longer than it did is no longer what it was.
+# A device that takes this much longer than at its best has slowed down.
 SLOWED = 1.5
 # The loop's own thread is at work for so much of a call where Python runs each operation.
 BUSY_CALLER = 0.7
@@ -22,7 +22,7 @@ BUSY_CALLER = 0.7
 LEAST_STEPS = 10
 # A larger gain is not given as a number, unless a trial measured it.
 MOST_PREDICTED = 10.0
-# With less of the time computing, how long the device takes is not known yet.
+# Below this share of computing, the device's own time is not known well enough.
 LEAST_COMPUTING = 0.01
 
 INPUT, COMPILATION, HOST, LOGGING, DEVICE, OVERLAP = (
@@ -106,7 +106,7 @@ HOOK_SETTINGS = {
 class Verdict:
     """The stage that holds a run back, the share of its time that this costs, one change, and how
     many times as fast the run should be with it: at least, if it is `MOST_PREDICTED`, and NaN where
-    only trying it can tell."""
+    only a trial can show it."""
 
     stage: str
     share: float
@@ -312,7 +312,7 @@ def _outlook(stage: str, gain: float, evidence: Evidence) -> str:
     if math.isnan(gain):
         few = f"{evidence.steps} steps are too few to predict the gain, "
         few = few if evidence.steps < LEAST_STEPS else ""
-        return f"{few}`myxtts profile` tells what that gains"
+        return f"{few}`myxtts profile` measures what that gains"
     if gain >= MOST_PREDICTED and not _is_measured(stage, evidence):
         return f"predicted more than {MOST_PREDICTED:.0f} x as fast"
     return f"predicted {gain:.2f} x as fast"

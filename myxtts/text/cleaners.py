@@ -47,7 +47,7 @@ def _cut_marks(run: re.Match[str]) -> str:
 
 
 def _lower(text: str, language: Language) -> str:
-    """Lower-case a text; Turkish tells dotted and dotless i apart."""
+    """Lower-case a text; Turkish distinguishes dotted and dotless i."""
     for capital, small in language.lower_case.items():
         text = text.replace(capital, small)
     # Lower-casing a dotted capital I leaves a combining dot behind.

@@ -116,5 +116,5 @@ def _by_words(text: str, codes: Iterable[str]) -> Guess | None:
     return Guess(best, lead, f"their most frequent words are {shown}")
 
 
-# Scripts whose languages are told apart by letters.
+# Scripts whose languages are distinguished by letters.
 _BY_SCRIPT = {"Cyrillic": _cyrillic, "Arabic": _arabic}

@@ -28,11 +28,11 @@ class Phonemizer:
         return [self._phonemize_one(text) for text in texts]
 
     def _phonemize_one(self, text: str) -> str:
-        pieces = []
+        parts = []
         text = _LONG_WORD.sub(_cut_word, drop_unreadable(text, self.language.code))
         for clause, pause in _clauses(text):
-            pieces += [self._espeak.speak(clause), pause]
-        return "".join(pieces).strip()
+            parts += [self._espeak.speak(clause), pause]
+        return "".join(parts).strip()
 
 
 def phonemize(texts: Sequence[str], language: str) -> list[str]:
@@ -83,7 +83,7 @@ def _cut_word(match: re.Match[str]) -> str:
 
 
 def _clauses(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (words, pause): espeak drops punctuation, so it only sees what lies between pauses.
+    """Yield (words, pause): espeak drops punctuation, so it only sees the text between pauses.
 
     Quotation marks make no sound and no pause, and cutting a clause at them would change how the
     words around them are read: they are dropped.

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 UNITS = ("characters", "phonemes")
 _MOST_SYMBOLS = 100_000  # of all of Unicode, the tables have some hundreds
 
-_Pieces = tuple[tuple[int, ...], tuple[str, ...]]  # ids, and characters that have none
+_Found = tuple[tuple[int, ...], tuple[str, ...]]  # ids, and characters that have none
 
 
 class Tokenizer:
@@ -48,7 +48,7 @@ class Tokenizer:
         self._has_bytes = all(symbol in self._ids for symbol in symbols.BYTES)
         self._has_latin = "a" in self._ids
         # Bounded, as an odd text may hold any number of different characters.
-        self._pieces = lru_cache(maxsize=65536)(self._find_pieces)
+        self._found = lru_cache(maxsize=65536)(self._find_ids)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers get the table and fill caches of their own.
@@ -120,7 +120,7 @@ class Tokenizer:
             clean = normalise(text, language)
             counts.update(phonemes.unreadable_characters(clean, language))
         for unit in self._split(self._to_units([text], language)[0]):
-            counts.update(self._pieces(unit, language)[1])
+            counts.update(self._found(unit, language)[1])
         return counts
 
     def foreign_words(self, text: str, language: str = "en") -> list[str]:
@@ -187,7 +187,7 @@ class Tokenizer:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def _to_units(self, texts: Sequence[str], language: str) -> list[str]:
-        """Normalise texts and, where phonemes are asked for, phonemize them."""
+        """Normalise texts and, where the units are phonemes, phonemize them."""
         self._check_language(language)
         clean = [normalise(text, language) for text in texts]
         if self.units == "phonemes":
@@ -209,14 +209,14 @@ class Tokenizer:
     def _to_ids(self, units: str, language: str) -> np.ndarray:
         ids = [symbols.BOS_ID]
         for unit in self._split(units):
-            ids += self._pieces(unit, language)[0]
+            ids += self._found(unit, language)[0]
         ids.append(symbols.EOS_ID)
         return np.array([] if self._silent.issuperset(ids) else ids, np.int32)
 
     def _split(self, units: str) -> Iterable[str]:
         return _PHONEME.findall(units) if self.units == "phonemes" else units
 
-    def _find_pieces(self, unit: str, language: str) -> _Pieces:
+    def _find_ids(self, unit: str, language: str) -> _Found:
         """Return the ids of a character or phoneme, and the characters of it that have none."""
         if unit in self._ids:
             return (self._ids[unit],), ()
@@ -224,7 +224,7 @@ class Tokenizer:
             return self._spell_character(unit, language)
         return self._spell_phoneme(unit)
 
-    def _spell_character(self, character: str, language: str) -> _Pieces:
+    def _spell_character(self, character: str, language: str) -> _Found:
         """Write a character outside the table as simpler letters, or as bytes, or not at all."""
         plain = _PLAIN_LETTERS.get(character) or unicodedata.normalize("NFD", character)
         is_letter = plain != character and plain[0] in self._ids
@@ -234,7 +234,7 @@ class Tokenizer:
             return tuple(self._ids[symbols.BYTES[byte]] for byte in character.encode()), ()
         return (), (character,)
 
-    def _spell_phoneme(self, phoneme: str) -> _Pieces:
+    def _spell_phoneme(self, phoneme: str) -> _Found:
         """Write a phoneme outside the table as the longest known parts of it."""
         ids, missing = [], []
         rest = unicodedata.normalize("NFD", phoneme) if len(phoneme) == 1 else phoneme

@@ -31,6 +31,13 @@ class AdaptiveWeights(keras.layers.Layer):
         fresh = tf.stop_gradient(tf.cast(seen, tf.float32))
         means = tf.where(self.means > 0, MEMORY * self.means + (1 - MEMORY) * fresh, fresh)
         self.means.assign(means)
+        return self._ratios(means)
+
+    def known_factors(self) -> Terms:
+        """The factors by the steps until now."""
+        return self._ratios(self.means.value)
+
+    def _ratios(self, means: tf.Tensor) -> Terms:
         # A term that is always 0 (a single speaker's) neither counts nor is scaled.
         is_alive = means > 1e-8
         count = tf.maximum(tf.reduce_sum(tf.cast(is_alive, tf.float32)), 1.0)

@@ -1,11 +1,14 @@
 """Losses as pure functions of tensors, and their weighted sum, written once.
 
-Every term is a mean over what is real: a mask from the lengths keeps padding out of it. All of it
-is float32, whatever the model computes in.
+Every term is a mean over what is real: a sum in which masks from the lengths keep padding out,
+divided by a count. The counts follow from the batch alone, so a batch may be computed in parts that
+are divided by the counts of the whole: their terms and gradients then add up to those of the batch.
+All of it is float32, whatever the model computes in.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -49,20 +52,46 @@ def scaled_weights(weights: Mapping[str, float], factors: Terms) -> dict:
     return {name: weight * factors.get(name, 1.0) for name, weight in weights.items()}
 
 
-def mel_loss(predicted, mel, lengths):
+class Counts(NamedTuple):
+    """What the terms are means over, as float32 scalars; none is below 1."""
+
+    frames: tf.Tensor
+    groups: tf.Tensor  # of frames, for which the decoder says whether the speech has ended
+    tokens: tf.Tensor
+    utterances: tf.Tensor
+    contrasted: tf.Tensor  # utterances that have both a companion and a stranger
+    identified: tf.Tensor  # utterances of speakers that have a number
+
+    @classmethod
+    def of(cls, batch: Mapping[str, tf.Tensor], reduction: int) -> "Counts":
+        """The counts of a batch, or, where it has a `part` [batch], the sums of its parts'."""
+        frames, speaker = batch["mel_lengths"], batch["speaker"]
+        found = (
+            tf.reduce_sum(frames),
+            tf.reduce_sum(_groups(frames, reduction)),
+            tf.reduce_sum(batch["text_lengths"]),
+            tf.shape(speaker)[0],
+            tf.math.count_nonzero(_contrasts(speaker, batch.get("part")).is_counted),
+            tf.math.count_nonzero(speaker >= 0),
+        )
+        return cls(*(tf.cast(one, tf.float32) for one in found))
+
+
+def mel_loss(predicted, mel, lengths, count):
     """Mean absolute difference of log-mels [batch, frames, mels], in natural-log units."""
     size = tf.shape(mel)[1]
     difference = tf.abs(tf.cast(predicted[:, :size], tf.float32) - mel)
-    return masked_mean(tf.reduce_mean(difference, axis=-1), lengths)
+    return masked_mean(tf.reduce_mean(difference, axis=-1), lengths, count)
 
 
-def alignment_loss(mu, mel, frame_tokens, lengths):
+def alignment_loss(mu, mel, frame_tokens, lengths, count):
     """Mean square between each frame and what its token expects, on the model's own scale."""
     expected = tf.gather(mu, frame_tokens, batch_dims=1)
-    return masked_mean(tf.reduce_mean(tf.square(scaled_mel(mel) - expected), axis=-1), lengths)
+    square = tf.reduce_mean(tf.square(scaled_mel(mel) - expected), axis=-1)
+    return masked_mean(square, lengths, count)
 
 
-def duration_loss(log_durations, durations, lengths):
+def duration_loss(log_durations, durations, lengths, counts: Counts):
     """Mean square of log-durations [batch, tokens], and of the log-length of the whole.
 
     The second keeps sentences from running short: the mean of a logarithm is below that of what
@@ -74,61 +103,54 @@ def duration_loss(log_durations, durations, lengths):
         tf.math.log(tf.reduce_sum(tf.exp(tf.minimum(x, 10.0)) * mask, axis=1))
         for x in (log_durations, truth)
     )
-    return masked_mean(tf.square(log_durations - truth), lengths) + tf.reduce_mean(
-        tf.square(whole - true_whole)
-    )
+    of_tokens = masked_mean(tf.square(log_durations - truth), lengths, counts.tokens)
+    return of_tokens + _mean(tf.square(whole - true_whole), counts.utterances)
 
 
-def prosody_loss(predicted, truth, lengths):
+def prosody_loss(predicted, truth, lengths, count):
     """Mean square of a quantity of tokens [batch, tokens]."""
-    return masked_mean(tf.square(predicted - truth), lengths)
+    return masked_mean(tf.square(predicted - truth), lengths, count)
 
 
-def stop_loss(logits, mel_lengths, reduction: int, positive_weight: float):
+def stop_loss(logits, mel_lengths, reduction: int, positive_weight: float, count):
     """Cross-entropy of having ended, [batch, groups]: true from the last group of speech on."""
-    last = -(-mel_lengths // reduction)
+    groups = _groups(mel_lengths, reduction)
     at = tf.range(tf.shape(logits)[1])[None, :]
-    truth = tf.cast(at >= last[:, None] - 1, tf.float32)
+    truth = tf.cast(at >= groups[:, None] - TAIL_GROUPS - 1, tf.float32)
     losses = tf.nn.weighted_cross_entropy_with_logits(truth, logits, positive_weight)
-    return masked_mean(losses, last + TAIL_GROUPS)
+    return masked_mean(losses, groups, count)
 
 
-def voice_similarity_loss(heard, asked):
-    """How far the voice heard is from the voice asked for, [batch, dim] each: 1 - cosine.
+def voice_similarity_loss(output, reference, count):
+    """1 - cosine of the output's and the reference's speaker embeddings, [batch, dim] each.
 
-    0 where nothing is heard (both are None).
+    0 where the model embeds nothing (both are None).
     """
-    if heard is None:
+    if output is None:
         return tf.constant(0.0)
-    asked = tf.stop_gradient(asked)
-    return tf.reduce_mean(1.0 + keras.losses.cosine_similarity(asked, heard))
+    reference = tf.stop_gradient(reference)
+    return _mean(1.0 + keras.losses.cosine_similarity(reference, output), count)
 
 
-def contrastive_loss(voices, speaker, temperature: float, margin: float):
+def contrastive_loss(voices, speaker, temperature: float, margin: float, count):
     """Cross-entropy of finding each voice's own speaker among all others of the batch.
 
     A pair of one speaker must be nearer than pairs of two by `margin`, as a cosine; 0 where nobody
     in the batch has both a companion and a stranger.
     """
     unit = tf.math.l2_normalize(tf.cast(voices, tf.float32), axis=-1)
-    is_same = speaker[:, None] == speaker[None, :]
-    is_self = tf.eye(tf.shape(speaker)[0], dtype=tf.bool)
-    is_companion = is_same & ~is_self & (speaker >= 0)[:, None]
+    pairs = _contrasts(speaker)
     cosine = tf.matmul(unit, unit, transpose_b=True)
-    logits = (cosine - margin * tf.cast(is_companion, tf.float32)) / temperature
-    own = tf.reduce_logsumexp(tf.where(is_companion, logits, -1e9), axis=1)
-    everybody = tf.reduce_logsumexp(tf.where(is_self, -1e9, logits), axis=1)
-    counts = tf.reduce_any(is_companion, axis=1) & tf.reduce_any(~is_same, axis=1)
-    counts = tf.cast(counts, tf.float32)
-    return tf.math.divide_no_nan(
-        tf.reduce_sum(tf.where(counts > 0, everybody - own, 0.0)), tf.reduce_sum(counts)
-    )
+    logits = (cosine - margin * tf.cast(pairs.is_companion, tf.float32)) / temperature
+    own = tf.reduce_logsumexp(tf.where(pairs.is_companion, logits, -1e9), axis=1)
+    everybody = tf.reduce_logsumexp(tf.where(pairs.is_self, -1e9, logits), axis=1)
+    return _mean(tf.where(pairs.is_counted, everybody - own, 0.0), count)
 
 
-def speaker_loss(logits, speaker):
+def speaker_loss(logits, speaker, count):
     """Cross-entropy of telling speakers apart; 0 where there is one only (`logits` is None).
 
-    Who has no number, being heard in validation alone, does not count.
+    A speaker of validation alone has no number and does not count.
     """
     if logits is None:
         return tf.constant(0.0)
@@ -136,13 +158,40 @@ def speaker_loss(logits, speaker):
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=tf.maximum(speaker, 0), logits=logits
     )
-    return tf.math.divide_no_nan(tf.reduce_sum(losses * is_known), tf.reduce_sum(is_known))
+    return _mean(losses * is_known, count)
 
 
-def masked_mean(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """The mean of values [batch, time] up to each row's length."""
-    mask = sequence_mask(lengths, tf.shape(values)[1])
-    return tf.reduce_sum(values * mask) / tf.maximum(tf.reduce_sum(mask), 1.0)
+def masked_mean(values: tf.Tensor, lengths: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    """The sum of values [batch, time] up to each row's length, divided by a count."""
+    return _mean(values * sequence_mask(lengths, tf.shape(values)[1]), count)
+
+
+def _mean(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(values) / tf.maximum(count, 1.0)
+
+
+def _groups(mel_lengths: tf.Tensor, reduction: int) -> tf.Tensor:
+    """The groups of frames of each utterance, with its tail."""
+    return -(-mel_lengths // reduction) + TAIL_GROUPS
+
+
+class _Contrasts(NamedTuple):
+    """Who is whose companion, [batch, batch], and who has a companion and a stranger, [batch]."""
+
+    is_self: tf.Tensor
+    is_companion: tf.Tensor
+    is_counted: tf.Tensor
+
+
+def _contrasts(speaker: tf.Tensor, part: tf.Tensor | None = None) -> _Contrasts:
+    """The pairs of a batch; where it is computed in parts, only within each."""
+    is_same = speaker[:, None] == speaker[None, :]
+    is_self = tf.eye(tf.shape(speaker)[0], dtype=tf.bool)
+    is_near = tf.constant(True) if part is None else part[:, None] == part[None, :]
+    is_companion = is_near & is_same & ~is_self & (speaker >= 0)[:, None]
+    has_stranger = tf.reduce_any(is_near & ~is_same, axis=1)
+    is_counted = tf.reduce_any(is_companion, axis=1) & has_stranger
+    return _Contrasts(is_self, is_companion, is_counted)
 
 
 @dataclass(frozen=True)
@@ -166,26 +215,41 @@ class XTTSLoss:
             config.training.contrastive_loss_margin,
         )
 
-    def terms(self, batch: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor]) -> Terms:
-        """Every term, raw."""
-        mel = tf.cast(batch["mel"], tf.float32)
+    def counts(self, batch: Mapping[str, tf.Tensor]) -> Counts:
+        """What the terms of a batch are means over."""
+        return Counts.of(batch, self.reduction)
+
+    def terms(
+        self,
+        batch: Mapping[str, tf.Tensor],
+        outputs: Mapping[str, tf.Tensor],
+        counts: Counts | None = None,
+    ) -> Terms:
+        """Every term, raw; of a part of a batch, its share of them, by the counts of the whole."""
+        counts = counts or self.counts(batch)
+        mel, speaker = tf.cast(batch["mel"], tf.float32), batch["speaker"]
         frames, tokens = batch["mel_lengths"], batch["text_lengths"]
+        pitch, energy = outputs["pitch"], outputs["energy"]
         return {
-            "mel_loss": mel_loss(outputs["mel"], mel, frames),
+            "mel_loss": mel_loss(outputs["mel"], mel, frames, counts.frames),
             "stop_loss": stop_loss(
-                outputs["stop"], frames, self.reduction, self.stop_positive_weight
+                outputs["stop"], frames, self.reduction, self.stop_positive_weight, counts.groups
             ),
-            "alignment_loss": alignment_loss(outputs["mu"], mel, outputs["frame_tokens"], frames),
-            "duration_loss": duration_loss(outputs["log_durations"], outputs["durations"], tokens),
-            "pitch_loss": prosody_loss(outputs["pitch"], outputs["token_pitch"], tokens),
-            "energy_loss": prosody_loss(outputs["energy"], outputs["token_energy"], tokens),
+            "alignment_loss": alignment_loss(
+                outputs["mu"], mel, outputs["frame_tokens"], frames, counts.frames
+            ),
+            "duration_loss": duration_loss(
+                outputs["log_durations"], outputs["durations"], tokens, counts
+            ),
+            "pitch_loss": prosody_loss(pitch, outputs["token_pitch"], tokens, counts.tokens),
+            "energy_loss": prosody_loss(energy, outputs["token_energy"], tokens, counts.tokens),
             "voice_similarity_loss": voice_similarity_loss(
-                outputs["output_embedding"], outputs["reference_embedding"]
+                outputs["output_embedding"], outputs["reference_embedding"], counts.utterances
             ),
             "contrastive_loss": contrastive_loss(
-                outputs["voice"], batch["speaker"], self.temperature, self.margin
+                outputs["voice"], speaker, self.temperature, self.margin, counts.contrasted
             ),
-            "speaker_loss": speaker_loss(outputs["speaker_logits"], batch["speaker"]),
+            "speaker_loss": speaker_loss(outputs["speaker_logits"], speaker, counts.identified),
         }
 
     def __call__(self, batch, outputs) -> tuple[tf.Tensor, Terms, Terms]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -27,6 +28,7 @@ class CompiledStep:
     is_eager: bool
     device: str = ""
     names: list[str] = field(default_factory=list)
+    inner: Callable[..., Any] | None = None  # what XLA compiles, where that is not all of it
     is_new: bool = field(default=False, init=False)
     _traces: list[None] = field(default_factory=list)
     _shapes: set = field(default_factory=set)
@@ -60,7 +62,8 @@ class CompiledStep:
         """Whether TensorFlow itself marks the function to be compiled."""
         if self.is_eager:
             return False
-        (concrete,) = self.function._list_all_concrete_functions()
+        function = self.inner or self.function
+        (concrete,) = function._list_all_concrete_functions()
         return bool(concrete.function_def.attr["_XlaMustCompile"].b)
 
     @property
@@ -135,6 +138,7 @@ def compile_step(
     signature: dict[str, tf.TensorSpec],
     graph: bool,
     xla: bool,
+    inner: Callable[..., Any] | None = None,
 ) -> CompiledStep:
     """One trace for all shapes; with XLA one compilation for each set of shapes."""
     names: list[str] = []
@@ -149,13 +153,13 @@ def compile_step(
 
     device = next(iter(gpus()), "")
     if not graph:
-        return CompiledStep(packed, True, device, names, traces)
+        return CompiledStep(packed, True, device, names, _traces=traces)
     function = tf.function(
         packed,
         input_signature=[signature, tf.TensorSpec([], tf.int64)],
-        jit_compile=True if xla else None,
+        jit_compile=True if xla and inner is None else None,
     )
-    return CompiledStep(function, False, device, names, traces)
+    return CompiledStep(function, False, device, names, inner, traces)
 
 
 def batch_signature(batch: Batch, n_mels: int) -> dict[str, tf.TensorSpec]:

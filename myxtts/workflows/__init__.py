@@ -1,1 +1,1 @@
-"""What combines training, inference and evaluation; a script may import it as the commands do."""
+"""Workflows that combine training, inference and evaluation, for commands and scripts."""

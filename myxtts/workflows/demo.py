@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any
 from myxtts.config.config import XTTSConfig
 from myxtts.config.vocoders import VOCODERS
 from myxtts.errors import UserError
+from myxtts.evaluation.metrics.table import (
+    ASR,
+    ENCODER,
+    HARD_TEXTS,
+    RATER,
+    RECORDED,
+    SPEECH,
+    metrics_that_need,
+)
 from myxtts.monitoring.progress import progress
 from myxtts.workflows.judges import find_judges
 from myxtts.workflows.prepare import prepare
-from myxtts.workflows.speaking import make_sentences, read_all, resynthesise, write_all
+from myxtts.workflows.speaking import read_all, resynthesise, speak_recorded
 from myxtts.workflows.stages import Announce, Stages
 from myxtts.workflows.train import train, train_vocoder
 
@@ -28,10 +37,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-RATED = 5  # recordings of nine seconds and more, joined of sentences
+RATED = 5  # recordings of at least nine seconds, joined from sentences
 CLONED = 10  # sentences in the second voice
 MAIN, SECOND = "main voice", "second voice"
-# The targets: at most so far above what the ASR makes of the recordings.
+OWN_VOCODER = "istft"
+# The targets: the most that error rates may exceed those of the recordings.
 TARGETS = {"wer": 0.10, "cer": 0.06}
 
 
@@ -55,16 +65,8 @@ class DemoSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Spoken:
-    """What is judged under a title, and the log-mels [frames, mels] of its sentences."""
-
-    subject: "Subject"
-    mels: "Sequence[np.ndarray]"
-
-
-@dataclass(frozen=True, eq=False)
 class DemoResult:
-    """The report and its page; neither where a signal stopped the training, and which it was."""
+    """The report and its page, or the signal that stopped the training."""
 
     stages: Stages
     stopped_by: str = ""
@@ -73,7 +75,9 @@ class DemoResult:
 
 
 def run_demo(settings: DemoSettings, announce: Announce = logger.info) -> DemoResult:
-    """Run one stage after the other; what is in the folder already is used again."""
+    """Run all stages; results that are already in the folder are reused."""
+    from myxtts.evaluation.report.summary import write_report
+
     stages, config = Stages(announce), demo_config(settings)
     with stages("corpus"):
         make_corpus(settings)
@@ -92,13 +96,13 @@ def run_demo(settings: DemoSettings, announce: Announce = logger.info) -> DemoRe
     with stages("judge"):
         report = judge(settings, voice, spoken, announce)
     with stages("report"):
-        report = with_times(report, stages)
-        page = write(settings, report)
+        report = replace(report, facts={**report.facts, **times(report, stages)})
+        page = write_report(settings.folder / "report", report)
     return DemoResult(stages, report=report, page=page)
 
 
 def demo_config(settings: DemoSettings, **others: Any) -> XTTSConfig:
-    """The settings of a tiny model of phonemes, and some others."""
+    """The settings of a tiny model of phonemes, with overrides."""
     from myxtts.config.presets import create_default_config
 
     return create_default_config(
@@ -111,18 +115,15 @@ def demo_config(settings: DemoSettings, **others: Any) -> XTTSConfig:
     )
 
 
-def vocoder_config(settings: DemoSettings) -> XTTSConfig:
-    """The settings of a light vocoder for the same recordings."""
-    return demo_config(
-        settings,
-        vocoder_type="istft",
-        stage2_max_steps=settings.vocoder_steps,
-        checkpoint_dir=str(settings.folder / "stage2"),
-    )
+def vocoder_config(settings: DemoSettings, folder: str = "stage2", **others: Any) -> XTTSConfig:
+    """The settings of a light vocoder for the same recordings, in a folder of the demo."""
+    steps, place = settings.vocoder_steps, str(settings.folder / folder)
+    others = {"stage2_max_steps": steps, "checkpoint_dir": place, **others}
+    return demo_config(settings, vocoder_type=OWN_VOCODER, **others)
 
 
 def make_corpus(settings: DemoSettings) -> Path:
-    """Make the built-in corpus, unless it is there."""
+    """Make the built-in corpus, unless it exists."""
     from myxtts.demo_corpus.corpus import make_demo
 
     target, counts = settings.folder / "corpus", (settings.speakers, settings.clauses)
@@ -141,7 +142,7 @@ def prepare_corpus(config: XTTSConfig, announce: Announce) -> None:
 
 @contextlib.contextmanager
 def informed() -> Iterator[None]:
-    """Let training log what it does."""
+    """Show the log of the package at level INFO."""
     package = logging.getLogger("myxtts")
     level = package.level
     package.setLevel(logging.INFO)
@@ -153,7 +154,7 @@ def informed() -> Iterator[None]:
 
 def speak(
     settings: DemoSettings, config: XTTSConfig, announce: Announce
-) -> "tuple[Voice, dict[str, Spoken]]":
+) -> "tuple[Voice, dict[str, Subject]]":
     """Speak unseen sentences in the main voice, through each vocoder, and some in a cloned one.
 
     The second voice is cloned from a recording of it.
@@ -165,17 +166,19 @@ def speak(
     voice = load_voice(config.training.checkpoint_dir)
     unseen = held_out_sentences(settings.language, settings.sentences)
     main, second = choose_voices(settings.language, 2)
+    titles = {MAIN: OWN_VOCODER, f"{MAIN}, {VOCODERS['griffin_lim'].title}": "griffin_lim"}
+    if settings.hifigan and fetch(settings, "hifigan_universal", announce):
+        titles[f"{MAIN}, {VOCODERS['hifigan'].title}"] = "hifigan"
+    rate = config.data.sample_rate
+    recorded = record(settings, main, unseen, rate)
+    spoken = {
+        title: _speak(settings, voice, title, vocoder, recorded, main, speaker=main.name)
+        for title, vocoder in titles.items()
+    }
+    recorded = record(settings, second, unseen[:CLONED], rate)
     reference = find_reference(config, second.name)
-    own, *others = choose_vocoders(settings, announce)
-    spoken = {MAIN: _speak(settings, voice, MAIN, own, main, unseen, speaker=main.name)}
-    recorded = [one.recorded for one in spoken[MAIN].subject.sentences]
-    for name in others:
-        title = f"{MAIN}, {VOCODERS[name].title}"
-        spoken[title] = _speak(
-            settings, voice, title, name, main, unseen, recorded, speaker=main.name
-        )
     spoken[SECOND] = _speak(
-        settings, voice, SECOND, own, second, unseen[:CLONED], reference=reference
+        settings, voice, SECOND, OWN_VOCODER, recorded, second, reference=reference
     )
     return voice, spoken
 
@@ -185,52 +188,35 @@ def _speak(
     voice: "Voice",
     title: str,
     vocoder: str,
-    own: "DemoVoice",
-    texts: Sequence[str],
-    recorded: "Sequence[np.ndarray] | None" = None,
+    recorded: "Mapping[str, np.ndarray]",
+    recorded_by: "DemoVoice",
     **options: Any,
-) -> Spoken:
-    """Speak texts, and let the voice of the corpus record them, unless that has been done."""
-    from myxtts.data.corpus.utterance import Utterance
+) -> "Subject":
+    """Speak texts next to their recordings by a voice of the corpus."""
     from myxtts.evaluation.metrics.session import Subject
-    from myxtts.evaluation.metrics.table import ENCODER, HARD_TEXTS
     from myxtts.inference.synthesizer import Synthesizer
 
-    synthesizer, language = Synthesizer(voice, vocoder), settings.language
-    spec = synthesizer.spec
+    synthesizer = Synthesizer(voice, vocoder)
+    spec, language = synthesizer.spec, settings.language
+    ceilings = [recorded.values()]
+    if "reference" not in options:  # what the vocoder costs is seen in the main voice
+        ceilings.append(resynthesise(list(recorded.values()), synthesizer.vocoder, spec))
+    by_text = dict(zip(recorded, zip(*ceilings, strict=True), strict=True))
+    folder = audio_folder(settings, title)
     with progress("synthesizing", "sentences") as report:
-        speech = synthesizer.speak_many(texts, report, language=language, **options)
-    spoken = [one.samples for one in speech]
-    write_all(audio_folder(settings, title), spoken, spec.sample_rate)
-    recorded = recorded or record(settings, own, texts, spec.sample_rate)
-    is_clone = "reference" in options  # what its vocoder costs is seen in the main voice
-    resynthesised = None if is_clone else resynthesise(recorded, synthesizer.vocoder, spec)
-    utterances = [
-        Utterance(f"{number:04d}", audio_folder(settings, title), text, own.name, language)
-        for number, text in enumerate(texts, start=1)
-    ]
-    durations = [one.durations for one in speech]
-    sentences = make_sentences(utterances, spoken, recorded, resynthesised, durations=durations)
+        options |= {"language": language, "progress": report}
+        sentences = speak_recorded(synthesizer, by_text, folder, recorded_by.name, **options)
     absent = {
         ENCODER: "no speaker verification is part of this demo",
         HARD_TEXTS: "no hard texts are part of this demo",
     }
-    subject = Subject(
+    return Subject(
         title, language, spec, sentences, VOCODERS[vocoder].title, absent=absent, most_rated=RATED
     )
-    return Spoken(subject, [one.mel for one in speech])
-
-
-def choose_vocoders(settings: DemoSettings, announce: Announce) -> list[str]:
-    """The vocoders of this demo, its own first; HiFi-GAN if it is wanted and can be fetched."""
-    names = ["istft", "griffin_lim"]
-    if settings.hifigan and fetch(settings, "hifigan_universal", announce):
-        names.append("hifigan")
-    return names
 
 
 def fetch(settings: DemoSettings, name: str, announce: Announce) -> Path | None:
-    """Fetch public weights, unless they are there; announce why where they cannot be had."""
+    """Fetch public weights, unless they exist; announce the reason if that fails."""
     from myxtts.weights import default_folder, get_weights
 
     try:
@@ -241,22 +227,22 @@ def fetch(settings: DemoSettings, name: str, announce: Announce) -> Path | None:
 
 
 def audio_folder(settings: DemoSettings, title: str) -> Path:
-    """Where the wavs of a title are."""
+    """The folder of the wavs of a title."""
     return settings.audio / title.replace(",", "").replace(" ", "-")
 
 
 def record(
     settings: DemoSettings, voice: "DemoVoice", texts: Sequence[str], sample_rate: int
-) -> "list[np.ndarray]":
-    """Let a voice of the corpus itself speak texts, as it spoke the corpus."""
+) -> "dict[str, np.ndarray]":
+    """Record texts in a voice of the corpus, as the corpus was recorded; samples by text."""
     from myxtts.demo_corpus.corpus import record_sentences
 
-    folder = settings.audio / "recorded"
-    return read_all(record_sentences(folder, settings.language, voice, texts), sample_rate)
+    paths = record_sentences(settings.audio / "recorded", settings.language, voice, texts)
+    return dict(zip(texts, read_all(paths, sample_rate), strict=True))
 
 
 def find_reference(config: XTTSConfig, speaker: str) -> Path:
-    """The longest recording of a speaker, of those not trained on where there are any."""
+    """The longest recording of a speaker, of the held-out ones if there are any."""
     from myxtts.audio.io import read_info
     from myxtts.data.features.corpora import read_corpora
 
@@ -268,25 +254,24 @@ def find_reference(config: XTTSConfig, speaker: str) -> Path:
 
 
 def judge(
-    settings: DemoSettings, voice: "Voice", spoken: Mapping[str, Spoken], announce: Announce
+    settings: DemoSettings, voice: "Voice", spoken: "Mapping[str, Subject]", announce: Announce
 ) -> "Report":
-    """Run all metrics on the main voice and on the second; on other vocoders those of sound."""
+    """Run all metrics on both voices, and on other vocoders those of sound."""
     from myxtts.audio.mel import log_mel
     from myxtts.evaluation.alignment import align, alignment_facts
     from myxtts.evaluation.ceilings import CeilingCache
     from myxtts.evaluation.evaluator import evaluate
-    from myxtts.evaluation.metrics.table import ASR, RATER, metrics_that_need
     from myxtts.evaluation.report.plots import Example
     from myxtts.evaluation.report.summary import Report
     from myxtts.weights import default_folder
 
     fetch(settings, "dnsmos", announce)
     judges = find_judges(settings.language, None, settings.weights or default_folder())
-    main, evaluations = spoken[MAIN], {}
-    for title, one in spoken.items():
+    evaluations = {}
+    for title, subject in spoken.items():
         chosen = None if title in (MAIN, SECOND) else metrics_that_need(ASR, RATER)
-        evaluations[title] = evaluate(one.subject, judges, progress, CeilingCache(), metrics=chosen)
-    sentences, spec = main.subject.sentences, main.subject.spec
+        evaluations[title] = evaluate(subject, judges, progress, CeilingCache(), metrics=chosen)
+    sentences, spec = spoken[MAIN].sentences, spoken[MAIN].spec
     mels = [log_mel(one.recorded, spec) for one in sentences]
     texts = [one.text for one in sentences]
     alignments = align(voice, mels, texts, settings.language)
@@ -302,78 +287,63 @@ def judge(
             f"its own (istft, {settings.vocoder_steps:,} steps)."
         ),
         history=settings.folder / "history.jsonl",
-        example=Example(texts[0], symbols, frames, mels[0], main.mels[0], frame_seconds),
+        example=Example(texts[0], symbols, frames, mels[0], sentences[0].mel, frame_seconds),
         evaluations=evaluations,
         audio={title: audio_folder(settings, title) for title in spoken},
         verdicts=verdicts(evaluations[MAIN]),
-        facts={
-            **completeness(evaluations[MAIN]),
-            **alignment_facts(alignments, frame_seconds),
-        },
+        facts=completeness(evaluations[MAIN]) | alignment_facts(alignments, frame_seconds),
         folders={"All recordings": settings.audio},
         not_measured=unmeasured(evaluations[MAIN]),
     )
 
 
 def verdicts(main: "Evaluation") -> list[str]:
-    """Whether the error rates are as near to those of the recordings as they should be."""
-    from myxtts.evaluation.metrics.table import RECORDED, SPEECH
-
+    """Whether the error rates meet their targets."""
     lines = []
     for name, most in TARGETS.items():
         if name in main.measures:
             found = main.measures[name].intervals
             above = found[SPEECH].value - found[RECORDED].value
             verdict = "met" if above <= most else "NOT met: train for more --steps"
-            text = f"{name.upper()} {above:+.3f} above the recordings', target {most}: {verdict}"
-            lines.append(text)
+            figure = f"{name.upper()} {above:+.3f} above the recordings'"
+            lines.append(f"{figure}, target {most}: {verdict}")
     return lines
 
 
 def completeness(main: "Evaluation") -> dict[str, float | int | str]:
     """How many sentences were skipped or never ended, and their lengths."""
-    from myxtts.evaluation.metrics.robustness import compare_lengths
-    from myxtts.evaluation.metrics.table import SPEECH
-
     sentences = main.subject.sentences
-    lengths = compare_lengths(
-        [len(one.spoken) for one in sentences], [len(one.recorded) for one in sentences]
-    )
+    spoken = [len(one.spoken) for one in sentences]
+    recorded = [len(one.recorded) for one in sentences]
+    ratios = [own / natural for own, natural in zip(spoken, recorded, strict=True)]
     return {
         "skipped sentences": int(main.measures["skipped"].values[SPEECH].sum()),
         "endless sentences": int(main.measures["endless"].values[SPEECH].sum()),
-        "length ratio, spoken / recorded": lengths.ratio,
-        "least and greatest length ratio": f"{lengths.lowest:.2f}, {lengths.highest:.2f}",
+        "length ratio, spoken / recorded": sum(spoken) / sum(recorded),
+        "least and greatest length ratio": f"{min(ratios):.2f}, {max(ratios):.2f}",
     }
 
 
 def unmeasured(main: "Evaluation") -> dict[str, str]:
     """What this demo does not measure, and why."""
-    hint = "DNSMOS, which rates telephony, hints at it. " if "mos" in main.measures else ""
+    hint = "DNSMOS, which rates telephony, gives a hint. " if "mos" in main.measures else ""
     reasons = {
-        "How natural it sounds": f"{hint}That takes listeners; hear the recordings yourself.",
+        "How natural it sounds": f"{hint}That takes listeners: listen to the recordings.",
         "How alike the cloned voice is": "No speaker verification is part of this demo.",
     }
     if "wer" in main.measures:
         return reasons
     language = main.subject.language
-    why = f"There is no ASR for {language!r}; lengths and alignments stand in for it."
+    why = f"There is no ASR for {language!r}; see lengths and alignments instead."
     return {"What is understood (WER, CER)": why, **reasons}
 
 
-def with_times(report: "Report", stages: Stages) -> "Report":
-    """Add what each stage took, and how long training waited for its data."""
+def times(report: "Report", stages: Stages) -> dict[str, float]:
+    """The seconds of each stage, and the share of training that waited for data."""
     from myxtts.evaluation.history import read_history
 
-    times = {f"{name}, seconds": seconds for name, seconds in stages.seconds.items()}
+    found = {f"{name}, seconds": seconds for name, seconds in stages.seconds.items()}
     waiting = read_history(report.history).waiting
     if waiting is not None:
-        times["share of training that waited for data"] = waiting
-    return replace(report, facts={**report.facts, **times})
-
-
-def write(settings: DemoSettings, report: "Report") -> Path:
-    """Write the report into the demo's folder; return the page."""
-    from myxtts.evaluation.report.summary import write_report
-
-    return write_report(settings.folder / "report", report)
+        found["share of training that waited for data"] = waiting
+    return found

@@ -4,42 +4,55 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from myxtts.config.config import XTTSConfig
+from myxtts.evaluation.metrics.table import ENCODER as NEED
+from myxtts.evaluation.metrics.table import RECORDED, RESYNTHESIS, SPEECH, metrics_that_need
 from myxtts.monitoring.progress import progress
-from myxtts.workflows.demo import DemoSettings, informed, make_corpus, prepare_corpus
-from myxtts.workflows.speaking import make_sentences, read_all, resynthesise, write_all
+from myxtts.workflows.demo import (
+    DemoSettings,
+    demo_config,
+    informed,
+    make_corpus,
+    prepare_corpus,
+    vocoder_config,
+)
+from myxtts.workflows.speaking import read_all, resynthesise, speak_recorded
 from myxtts.workflows.stages import Announce, Stages
 from myxtts.workflows.train import train, train_vocoder
 
 if TYPE_CHECKING:
     from myxtts.demo_corpus.voices import DemoVoice
     from myxtts.evaluation.evaluator import Evaluation
-    from myxtts.evaluation.metrics.session import Judges, Sentence
+    from myxtts.evaluation.metrics.session import Judges
     from myxtts.inference.synthesizer import Synthesizer
 
 logger = logging.getLogger(__name__)
 
 SEEN, TESTED = 16, 5  # voices that are judged
 REFERENCES, EXAMPLES = 3, 6  # recordings to clone from, and to represent a voice
-# The one conditions the model, the other judges: no encoder marks its own work.
+# One conditions the model, the other judges: no encoder should judge its own work.
 ENCODER, JUDGE = "resemblyzer", "ecapa_tdnn"
 VARIANTS = {"style tokens": True, "plain": False}  # the first is the default
+VAL_FRACTION = 0.01
 FIGURES = "voices.json"
+# The folder of a vocoder for all voices. Its oscillator keeps the pitch of low voices, which
+# Griffin-Lim would make hoarse.
+VOCODER = "vocoder"
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceScore:
-    """How much one voice sounds like itself; similarities are cosines to other recordings of it."""
+    """How well one voice is kept; similarities are mean cosines to other recordings of it."""
 
     name: str
     right: float  # share of the model's sentences that are nearest to this voice
-    right_copied: float  # the same of the resynthesis: what the vocoder leaves
+    right_copied: float  # the same of the resynthesis: the limit of the vocoder
     similarity: float
     copied_similarity: float
     natural_similarity: float
@@ -48,13 +61,13 @@ class VoiceScore:
 
     @property
     def share(self) -> float:
-        """The similarity, as a share of what recordings of one voice have among each other."""
+        """The similarity as a share of that between recordings of the voice."""
         return self.similarity / self.natural_similarity
 
 
 @dataclass(frozen=True, eq=False)
 class VoicesResult:
-    """Scores by variant and by seen or unseen; the signal that stopped it, if any."""
+    """Scores by variant and by seen or unseen, and the signal that stopped the run, if any."""
 
     stages: Stages
     found: dict[str, dict[str, list[VoiceScore]]]
@@ -62,17 +75,17 @@ class VoicesResult:
 
 
 def run_demo_voices(settings: DemoSettings, announce: Announce = logger.info) -> VoicesResult:
-    """Run one stage after the other; what is in the folder already is used again."""
-    from myxtts.weights import default_folder
+    """Run all stages; results that are already in the folder are reused."""
+    from myxtts.weights import default_folder, get_weights
 
     stages, found = Stages(announce), {}
     with stages("weights"):
         weights = settings.weights or default_folder()
-        encoder, judge = (get_public(name, weights) for name in (ENCODER, JUDGE))
+        encoder, judge = (get_weights(name, weights) for name in (ENCODER, JUDGE))
     with stages("corpus"):
         make_corpus(settings)
     with stages("vocoder"):
-        config = vocoder_config(settings)
+        config = vocoder_config(settings, VOCODER, val_fraction=VAL_FRACTION)
         prepare_corpus(config, announce)
         with informed():
             reason = train_vocoder(config)
@@ -92,54 +105,23 @@ def run_demo_voices(settings: DemoSettings, announce: Announce = logger.info) ->
     return VoicesResult(stages, found)
 
 
-def get_public(name: str, folder: Path) -> Path:
-    """Fetch public weights, unless they are there."""
-    from myxtts.weights import get_weights
-
-    return get_weights(name, folder)
-
-
 def voices_config(settings: DemoSettings, variant: str, encoder: Path, use_gst: bool) -> XTTSConfig:
     """The settings of a tiny model that is conditioned on the embeddings of a published encoder.
 
-    Each voice of the corpus is also heard at two other speeds. The similarity loss, through the
-    encoder, would cost four times as much per step on a CPU.
+    Speed perturbation adds two voices to each voice of the corpus. The similarity loss, through
+    the encoder, would make a step on a CPU four times as slow.
     """
-    return _config(
+    return demo_config(
         settings,
+        val_fraction=VAL_FRACTION,
         voice_augmentation=2,
         utterances_per_speaker=2,
         speaker_encoder_type=ENCODER,
         speaker_encoder_path=str(encoder),
         use_gst=use_gst,
         voice_similarity_loss_weight=0.0,
-        max_steps=settings.steps,
         checkpoint_dir=str(settings.folder / variant.replace(" ", "-")),
     )
-
-
-def vocoder_config(settings: DemoSettings) -> XTTSConfig:
-    """The settings of a light vocoder for all voices of the corpus.
-
-    Griffin-Lim makes low voices hoarse; this one has a clock that keeps their pitch.
-    """
-    return _config(
-        settings,
-        vocoder_type="istft",
-        stage2_max_steps=settings.vocoder_steps,
-        checkpoint_dir=str(vocoder_folder(settings)),
-    )
-
-
-def _config(settings: DemoSettings, **others) -> XTTSConfig:
-    from myxtts.config.presets import create_default_config
-
-    common = {"model_size": "tiny", "text_units": "phonemes", "val_fraction": 0.01}
-    return create_default_config(str(settings.folder / "corpus"), **common, **others)
-
-
-def vocoder_folder(settings: DemoSettings) -> Path:
-    return settings.folder / "vocoder"
 
 
 def judge_voices(
@@ -153,7 +135,7 @@ def judge_voices(
     from myxtts.inference.synthesizer import Synthesizer
 
     voice = load_voice(config.training.checkpoint_dir)
-    synthesizer = Synthesizer(voice, str(vocoder_folder(settings)))
+    synthesizer = Synthesizer(voice, str(settings.folder / VOCODER))
     judges = Judges(embed=load_speaker_encoder(JUDGE, judge).embed_many, encoder=JUDGE)
     seen, unseen = choose_voices("en", settings.speakers)[:SEEN], unseen_voices("en")
     found = {
@@ -173,11 +155,10 @@ def _judge(
     tested: "Sequence[DemoVoice]",
     is_cloned: bool,
 ) -> "Evaluation":
-    """Judge the speech of some voices among all of them."""
+    """Judge the speech of the tested voices among all voices."""
     from myxtts.demo_corpus.corpus import record_sentences
     from myxtts.demo_corpus.sentences import held_out_sentences
-    from myxtts.evaluation import evaluator
-    from myxtts.evaluation.metrics import table
+    from myxtts.evaluation.evaluator import evaluate
     from myxtts.evaluation.metrics.session import Subject
 
     texts = held_out_sentences("en", settings.sentences + EXAMPLES + REFERENCES)
@@ -190,79 +171,57 @@ def _judge(
             if voice in tested:
                 references = paths[count + EXAMPLES :]
                 who = {"reference": references} if is_cloned else {"speaker": voice.name}
-                sentences += _speak(settings, synthesizer, voice, texts[:count], paths[:count], who)
+                natural = read_all(paths[:count], spec.sample_rate)
+                copies = resynthesise(natural, synthesizer.vocoder, spec)
+                ceilings = dict(zip(texts, zip(natural, copies, strict=True), strict=False))
+                folder = settings.audio / synthesizer.voice.folder.parent.name / voice.name
+                sentences += speak_recorded(
+                    synthesizer, ceilings, folder, voice.name, f"{voice.name}-", **who
+                )
             report(number, len(voices))
     what = f"{synthesizer.voice.folder.parent}: {len(tested)} voices"
     subject = Subject(what, "en", spec, sentences, synthesizer.vocoder.name, known)
-    metrics = table.metrics_that_need(table.ENCODER)
-    return evaluator.evaluate(subject, judges, progress, metrics=metrics)
-
-
-def _speak(
-    settings: DemoSettings,
-    synthesizer: "Synthesizer",
-    voice: "DemoVoice",
-    texts: Sequence[str],
-    paths: Sequence[Path],
-    who: Mapping[str, object],
-) -> "list[Sentence]":
-    from myxtts.data.corpus.utterance import Utterance
-
-    spec = synthesizer.spec
-    spoken = [one.samples for one in synthesizer.speak_many(texts, **who)]
-    folder = settings.audio / synthesizer.voice.folder.parent.name / voice.name
-    write_all(folder, spoken, spec.sample_rate)
-    utterances = [
-        Utterance(f"{voice.name}-{number:04d}", path, text, voice.name, "en")
-        for number, (text, path) in enumerate(zip(texts, paths, strict=True), start=1)
-    ]
-    recorded = read_all(paths, spec.sample_rate)
-    resynthesised = resynthesise(recorded, synthesizer.vocoder, spec)
-    return make_sentences(utterances, spoken, recorded, resynthesised)
+    return evaluate(subject, judges, progress, metrics=metrics_that_need(NEED))
 
 
 def score_speakers(evaluation: "Evaluation") -> list[VoiceScore]:
     """The figures of each speaker's sentences, in their order."""
-    from myxtts.evaluation.metrics.speaker import median_pitch
-    from myxtts.evaluation.metrics.table import RECORDED, RESYNTHESIS, SPEECH
+    names = dict.fromkeys(one.speaker for one in evaluation.subject.sentences)
+    return [_score(evaluation, name) for name in names]
 
-    sentences, found = evaluation.subject.sentences, evaluation.speakers
-    spec, scores = evaluation.subject.spec, []
-    for name in dict.fromkeys(one.speaker for one in sentences):
-        is_own = np.array([one.speaker == name for one in sentences])
-        own = [one for one in sentences if one.speaker == name]
-        cosines = {source: values[is_own].mean(axis=0) for source, values in found.cosines.items()}
-        number = found.speakers.index(name)
-        others = np.delete(cosines[SPEECH], number)
-        pitches = [
-            median_pitch(part, spec)
-            for part in ([one.spoken for one in own], [one.resynthesised for one in own])
-        ]
-        scores.append(
-            VoiceScore(
-                name,
-                right=float(found.is_right[SPEECH][is_own].mean()),
-                right_copied=float(found.is_right[RESYNTHESIS][is_own].mean()),
-                similarity=float(cosines[SPEECH][number]),
-                copied_similarity=float(cosines[RESYNTHESIS][number]),
-                natural_similarity=float(cosines[RECORDED][number]),
-                nearest_stranger=float(others.max()) if len(others) else math.nan,
-                pitch_ratio=pitches[0] / pitches[1],
-            )
-        )
-    return scores
+
+def _score(evaluation: "Evaluation", name: str) -> VoiceScore:
+    from myxtts.evaluation.metrics.speaker import median_pitch
+
+    subject, found = evaluation.subject, evaluation.speakers
+    is_own = np.array([one.speaker == name for one in subject.sentences])
+    own = [one for one in subject.sentences if one.speaker == name]
+    others = np.delete(found.cosines[SPEECH][is_own].mean(axis=0), found.speakers.index(name))
+    pitch = median_pitch([one.spoken for one in own], subject.spec)
+    resynthesised_pitch = median_pitch([one.resynthesised for one in own], subject.spec)
+
+    def mean(metric: str, source: str) -> float:
+        return float(evaluation.measures[metric].values[source][is_own].mean())
+
+    return VoiceScore(
+        name,
+        right=mean("right_speaker", SPEECH),
+        right_copied=mean("right_speaker", RESYNTHESIS),
+        similarity=mean("similarity", SPEECH),
+        copied_similarity=mean("similarity", RESYNTHESIS),
+        natural_similarity=mean("similarity", RECORDED),
+        nearest_stranger=float(others.max()) if len(others) else math.nan,
+        pitch_ratio=pitch / resynthesised_pitch,
+    )
 
 
 def mean_score(scores: Sequence[VoiceScore], name: str) -> VoiceScore:
-    """The means over voices; of the pitch, how far off it is on average, as a ratio above 1.
+    """The means over voices; the pitch ratio is the mean deviation, as a ratio above 1.
 
-    Voices without a pitch do not count there: `pitched` counts the others.
+    Voices without a pitch do not count in that ratio (see `pitched`).
     """
-    fields = [
-        *("right", "right_copied", "similarity", "copied_similarity"),
-        *("natural_similarity", "nearest_stranger"),
-    ]
-    means = {field: float(np.mean([getattr(one, field) for one in scores])) for field in fields}
+    names = [one.name for one in fields(VoiceScore) if one.name not in ("name", "pitch_ratio")]
+    means = {field: float(np.mean([getattr(one, field) for one in scores])) for field in names}
     off = [abs(math.log(one.pitch_ratio)) for one in pitched(scores)]
     ratio = math.exp(np.mean(off)) if off else math.nan
     return VoiceScore(name, **means, pitch_ratio=ratio)
@@ -295,7 +254,7 @@ def verdicts(found: Mapping[str, Mapping[str, Sequence[VoiceScore]]]) -> list[st
 
 
 def write_scores(path: Path, found: Mapping[str, Mapping[str, Sequence[VoiceScore]]]) -> None:
-    """Write every figure of every voice; JSON has null for a pitch that is not there."""
+    """Write all figures of all voices as JSON, with null for a missing pitch."""
     from myxtts.evaluation.report.figures import without_nan
 
     rows = {

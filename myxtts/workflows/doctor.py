@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from myxtts.runtime import RuntimeState
 
 OK, INACTIVE, BROKEN = "ok", "inactive", "broken"
-INSTALLED, VISIBLE, ACTIVE = "installed", "visible", "active"
 SCARCE_BYTES = 2e9  # LJSpeech's cache takes 1.2 GB
 CUDA_LIBRARIES = ("cudart", "cublas", "cublasLt", "cufft", "cusolver", "cusparse", "cudnn")
 NO_GPU = "no GPU"
@@ -35,21 +34,21 @@ NO_GPU = "no GPU"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is as it should be or not, and what does not work for that reason."""
+    """The state of one thing, and what does not work because of it."""
 
-    section: str
     name: str
     state: str
     text: str
     lost: str = ""
+    section: str = ""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was found on this machine, before any judgement."""
+    """The facts about this machine that are to be judged."""
 
-    requires: Sequence[str]  # as the package's metadata list them
-    versions: Mapping[str, str]  # of what is installed, by canonical name
+    requires: Sequence[str]  # as in the package's metadata
+    versions: Mapping[str, str]  # of installed packages, by canonical name
     config: XTTSConfig
     tensorflow_error: str = ""
     cores: int = 1
@@ -58,7 +57,7 @@ class Facts:
     free: Mapping[str, float | None] = field(default_factory=dict)  # bytes, by folder
     driver: str = ""
     driver_gpus: tuple[str, ...] = ()
-    driver_reason: str = ""  # why the driver's readings cannot be had
+    driver_reason: str = ""  # why the driver cannot be read
     tensorflow_gpus: tuple[str, ...] = ()
     built_with_cuda: bool = False
     visible_devices: str | None = None  # CUDA_VISIBLE_DEVICES
@@ -68,8 +67,13 @@ class Facts:
 
 
 def diagnose(facts: Facts) -> list[Finding]:
-    """Judge what was found."""
-    return [*_installed(facts), *_visible(facts), *_active(facts)]
+    """Judge the facts."""
+    sections = {
+        "installed": _installed(facts),
+        "visible": _visible(facts),
+        "active": _active(facts),
+    }
+    return [replace(one, section=name) for name, own in sections.items() for one in own]
 
 
 def describe(findings: Sequence[Finding]) -> str:
@@ -86,30 +90,30 @@ def describe(findings: Sequence[Finding]) -> str:
 
 
 def gather(import_tensorflow: Callable[[], None] = lambda: None) -> Facts:
-    """Look at this machine; TensorFlow is set up as a training run would set it up here.
+    """Look at this machine, with TensorFlow configured as for a training run.
 
-    `import_tensorflow` may import it in a way of its own first.
+    `import_tensorflow` is called before TensorFlow is imported here.
     """
     config = resolve().config
-    limit = MemoryLimit()
     reader = GpuReader.open()
-    seen = reader.read()
-    driver, names = reader.driver or "", tuple(gpu.name for gpu in seen)
+    driver, names = reader.driver or "", tuple(gpu.name for gpu in reader.read())
     reader.close()
-    facts = {
-        "requires": importlib.metadata.requires("myxtts") or (),
-        "versions": _installed_versions(),
-        "config": config,
-        "cores": available_cores(),
-        "machine_cores": os.cpu_count() or 1,
-        "memory": limit.read(),
-        "free": {folder: _free(folder) for folder in (".", "/dev/shm")},
-        "driver": driver,
-        "driver_gpus": names or names_by_nvidia_smi(),
-        "driver_reason": "" if names else reader.reason,
-        "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
-    }
-    return Facts(**facts, **_tensorflow_facts(import_tensorflow, config, len(facts["driver_gpus"])))
+    driver_gpus = names or names_by_nvidia_smi()
+    packages = importlib.metadata.distributions()
+    return Facts(
+        requires=importlib.metadata.requires("myxtts") or (),
+        versions={canonicalize_name(one.name): one.version for one in packages if one.name},
+        config=config,
+        cores=available_cores(),
+        machine_cores=os.cpu_count() or 1,
+        memory=MemoryLimit().read(),
+        free={folder: _free(folder) for folder in (".", "/dev/shm")},
+        driver=driver,
+        driver_gpus=driver_gpus,
+        driver_reason="" if names else reader.reason,
+        visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        **_tensorflow_facts(import_tensorflow, config, len(driver_gpus)),
+    )
 
 
 def _tensorflow_facts(
@@ -123,7 +127,7 @@ def _tensorflow_facts(
         from myxtts.data.batches.graph_reader import reader_options
     except UserError as error:
         return {"tensorflow_error": str(error)}
-    except Exception as error:  # half an installation fails in any way
+    except Exception as error:  # a broken installation may raise anything
         return {"tensorflow_error": f"{type(error).__name__}: {error}"}
     gpus, has_cuda = runtime.gpus(), tf.test.is_built_with_cuda()
     unseen = has_cuda and len(gpus) < driver_gpus
@@ -136,11 +140,6 @@ def _tensorflow_facts(
     }
 
 
-def _installed_versions() -> dict[str, str]:
-    found = importlib.metadata.distributions()
-    return {canonicalize_name(one.name): one.version for one in found if one.name}
-
-
 def _free(folder: str) -> float | None:
     try:
         return shutil.disk_usage(folder).free
@@ -149,7 +148,7 @@ def _free(folder: str) -> float | None:
 
 
 def _missing_libraries(folders: Sequence[str]) -> Iterator[str]:
-    """Yield what neither the system nor NVIDIA's packages have."""
+    """Yield the libraries that neither the system nor NVIDIA's packages have."""
     for name in CUDA_LIBRARIES:
         packaged = (Path(folder).glob(f"nvidia/*/lib/lib{name}.so*") for folder in folders)
         if not ctypes.util.find_library(name) and not any(next(p, None) for p in packaged):
@@ -160,8 +159,8 @@ def _missing_libraries(folders: Sequence[str]) -> Iterator[str]:
 
 
 def _installed(facts: Facts) -> Iterator[Finding]:
-    yield Finding(INSTALLED, "Python", OK, f"{platform.python_version()} ({sys.executable})")
-    yield Finding(INSTALLED, "myxtts", OK, __version__)
+    yield Finding("Python", OK, f"{platform.python_version()} ({sys.executable})")
+    yield Finding("myxtts", OK, __version__)
     yield _tensorflow(facts)
     yield _core_packages(facts)
     for extra in _extras(facts.requires):
@@ -169,12 +168,12 @@ def _installed(facts: Facts) -> Iterator[Finding]:
 
 
 def _tensorflow(facts: Facts) -> Finding:
-    packages = [name for name in ("tensorflow", "tensorflow-cpu") if name in facts.versions]
     if facts.tensorflow_error:
         lost = "training, synthesis and every batch"
-        return Finding(INSTALLED, "TensorFlow", BROKEN, facts.tensorflow_error, lost)
+        return Finding("TensorFlow", BROKEN, facts.tensorflow_error, lost)
+    packages = [name for name in ("tensorflow", "tensorflow-cpu") if name in facts.versions]
     said = ", ".join(f"{name} {facts.versions[name]}" for name in packages)
-    return Finding(INSTALLED, "TensorFlow", OK, said or "of a package that pip does not know")
+    return Finding("TensorFlow", OK, said or "of a package that pip does not know")
 
 
 def _core_packages(facts: Facts) -> Finding:
@@ -183,53 +182,49 @@ def _core_packages(facts: Facts) -> Finding:
     said, wrong = _versions(needed, facts.versions)
     if wrong:
         text = f"{', '.join(wrong)}: run `pip install myxtts` again"
-        return Finding(INSTALLED, "core packages", BROKEN, text, "what uses them")
-    return Finding(INSTALLED, "core packages", OK, ", ".join(said))
+        return Finding("core packages", BROKEN, text, "what uses them")
+    return Finding("core packages", OK, ", ".join(said))
 
 
 def _extra(extra: str, facts: Facts) -> Finding:
-    """One extra; TensorFlow itself has a line of its own and comes with either of two extras."""
-    name = f"extra {extra}"
+    """One extra; either of two extras installs TensorFlow, which has its own finding."""
     needed = _requirements_of(extra, facts.requires)
     said, wrong = _versions(needed, facts.versions)
     if not wrong:
-        return Finding(INSTALLED, name, OK, ", ".join(said))
-    install = f"pip install 'myxtts[{extra}]'"
+        return Finding(f"extra {extra}", OK, ", ".join(said))
+    text, install = ", ".join(wrong), f"pip install 'myxtts[{extra}]'"
     is_other_tensorflow = any(one.name.startswith("tensorflow") for one in needed)
     if is_other_tensorflow and not facts.tensorflow_error:
-        text = f"{', '.join(wrong)}; TensorFlow is there without it ({install} if you want it)"
-        return Finding(INSTALLED, name, INACTIVE, text)
-    text = f"{', '.join(wrong)}: {install}"
-    return Finding(INSTALLED, name, INACTIVE, text, f"what needs the extra {extra!r}")
+        text += f"; TensorFlow is there without it ({install} if you want it)"
+        return Finding(f"extra {extra}", INACTIVE, text)
+    lost = f"what needs the extra {extra!r}"
+    return Finding(f"extra {extra}", INACTIVE, f"{text}: {install}", lost)
 
 
 def _extras(requires: Sequence[str]) -> list[str]:
-    """The extras that a package's requirements speak of, in their order."""
+    """The extras in a package's requirements, in their order."""
     found = [Requirement(one) for one in requires]
     marked = [str(one.marker) for one in found if one.marker and "extra ==" in str(one.marker)]
     return list(dict.fromkeys(text.rpartition("extra ==")[2].strip(" \"'()") for text in marked))
 
 
 def _requirements_of(extra: str, requires: Sequence[str]) -> list[Requirement]:
-    """What an extra adds, with what the extras that it names add."""
-    needed = []
+    """The requirements that an extra adds, directly or through other extras."""
+    own, named = [], []
     for one in map(Requirement, requires):
-        if one.marker and one.marker.evaluate({"extra": extra}):
-            if not one.marker.evaluate({"extra": ""}):
-                needed.append(one)
-    own = [one for one in needed if canonicalize_name(one.name) != "myxtts"]
-    for one in needed:
-        if one not in own:
-            own += [
-                more for name in sorted(one.extras) for more in _requirements_of(name, requires)
-            ]
-    return own
+        is_added = one.marker and not one.marker.evaluate({"extra": ""})
+        if is_added and one.marker.evaluate({"extra": extra}):
+            if canonicalize_name(one.name) == "myxtts":
+                named += sorted(one.extras)
+            else:
+                own.append(one)
+    return own + [more for name in named for more in _requirements_of(name, requires)]
 
 
 def _versions(
     needed: Sequence[Requirement], versions: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Say what is installed of some requirements, and what is missing or of a wrong version."""
+    """The installed versions of requirements, and what is missing or has a wrong version."""
     said, wrong = [], []
     for one in needed:
         version = versions.get(canonicalize_name(one.name))
@@ -246,10 +241,9 @@ def _versions(
 
 
 def _visible(facts: Facts) -> Iterator[Finding]:
-    cores = f"{facts.cores} of the machine's {facts.machine_cores}"
-    yield Finding(VISIBLE, "cores", OK, cores)
+    yield Finding("cores", OK, f"{facts.cores} of the machine's {facts.machine_cores}")
     used, limit = facts.memory
-    yield Finding(VISIBLE, "memory", OK, f"{used / 1e9:.1f} of {limit / 1e9:.1f} GB are used")
+    yield Finding("memory", OK, f"{used / 1e9:.1f} of {limit / 1e9:.1f} GB are used")
     for folder, free in facts.free.items():
         yield _disk(folder, free)
     yield from _gpus(facts)
@@ -258,27 +252,25 @@ def _visible(facts: Facts) -> Iterator[Finding]:
 def _disk(folder: str, free: float | None) -> Finding:
     name = "disk, this folder" if folder == "." else f"disk, {folder}"
     if free is None:
-        return Finding(VISIBLE, name, INACTIVE, "it is not there")
+        return Finding(name, INACTIVE, "it is not there")
     text = f"{free / 1e9:.1f} GB are free"
     if folder == "." and free < SCARCE_BYTES:
         lost = "preparing a corpus of many hours in this folder"
-        return Finding(VISIBLE, name, INACTIVE, f"{text}: free some, or use --cache-dir", lost)
-    return Finding(VISIBLE, name, OK, text)
+        return Finding(name, INACTIVE, f"{text}: free some, or use --cache-dir", lost)
+    return Finding(name, OK, text)
 
 
 def _gpus(facts: Facts) -> Iterator[Finding]:
     """The GPUs of the driver and those of TensorFlow, which should be the same."""
-    names = ", ".join(facts.driver_gpus)
     if facts.driver_gpus:
         driver = f" (driver {facts.driver})" if facts.driver else ""
-        yield Finding(VISIBLE, "GPUs, by driver", OK, names + driver)
+        yield Finding("GPUs, by driver", OK, ", ".join(facts.driver_gpus) + driver)
     else:
         text = facts.driver_reason or NO_GPU
         text = f"nvidia-smi names none ({text})" if text == NOT_INSTALLED else text
-        yield Finding(VISIBLE, "GPUs, by driver", INACTIVE, text)
+        yield Finding("GPUs, by driver", INACTIVE, text)
     if facts.driver_gpus and facts.driver_reason == NOT_INSTALLED:
-        lost = "watching the GPUs"
-        yield Finding(VISIBLE, "GPU readings", INACTIVE, NOT_INSTALLED, lost)
+        yield Finding("GPU readings", INACTIVE, NOT_INSTALLED, "watching the GPUs")
     if not facts.tensorflow_error:
         yield _tensorflow_gpus(facts)
 
@@ -287,12 +279,12 @@ def _tensorflow_gpus(facts: Facts) -> Finding:
     name, seen = "GPUs, by TensorFlow", len(facts.tensorflow_gpus)
     if seen >= len(facts.driver_gpus):
         if seen:
-            return Finding(VISIBLE, name, OK, ", ".join(facts.tensorflow_gpus))
-        return Finding(VISIBLE, name, INACTIVE, NO_GPU, "training and speaking on a GPU")
+            return Finding(name, OK, ", ".join(facts.tensorflow_gpus))
+        return Finding(name, INACTIVE, NO_GPU, "training and speaking on a GPU")
     text = f"{seen} of the driver's {len(facts.driver_gpus)}: {_why_unseen(facts)}"
-    if seen and facts.visible_devices is not None:  # some were chosen, which is not an accident
-        return Finding(VISIBLE, name, OK, text)
-    return Finding(VISIBLE, name, BROKEN, text, "computing on a GPU that is there")
+    if seen and facts.visible_devices is not None:  # some are hidden on purpose
+        return Finding(name, OK, text)
+    return Finding(name, BROKEN, text, "computing on a GPU that is there")
 
 
 def _why_unseen(facts: Facts) -> str:
@@ -321,7 +313,7 @@ def _why_unseen(facts: Facts) -> str:
 def _active(facts: Facts) -> Iterator[Finding]:
     state, reader = facts.runtime, facts.reader
     if state is None or reader is None:
-        yield Finding(ACTIVE, "switches", INACTIVE, "TensorFlow cannot be asked")
+        yield Finding("switches", INACTIVE, "TensorFlow cannot be asked")
         return
     data, training = facts.config.data, facts.config.training
     is_mixed = state.policy.startswith("mixed")
@@ -343,7 +335,7 @@ def _active(facts: Facts) -> Iterator[Finding]:
 
 
 def _switch(name: str, is_on: bool, on: str, off: str) -> Finding:
-    return Finding(ACTIVE, name, OK if is_on else INACTIVE, on if is_on else off)
+    return Finding(name, OK if is_on else INACTIVE, on if is_on else off)
 
 
 def _reason(state: "RuntimeState", name: str) -> str:

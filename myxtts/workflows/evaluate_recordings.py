@@ -1,12 +1,13 @@
-"""Evaluate a folder of recordings by what they should say, and by references."""
+"""Evaluate a folder of recordings by their texts and references."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from myxtts.errors import UserError
+from myxtts.evaluation.metrics.table import ENCODER, RECORDINGS
 from myxtts.workflows.evaluate_voice import VOCODER, judge
-from myxtts.workflows.speaking import REFERENCE, make_sentences, read_all, resynthesise
+from myxtts.workflows.speaking import REFERENCE, read_all, resynthesise
 from myxtts.workflows.stages import Announce, Stages
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def evaluate_recordings(
     fresh_ceilings: bool = False,
     announce: Announce | None = None,
 ) -> "Evaluation":
-    """Judge recordings; references of the same ids are their ceiling, others show the speaker."""
+    """Judge recordings; references with the same ids are ceilings, others represent the speaker."""
     stages = Stages()
     with stages("reading"):
         subject = read_subject(wavs, texts, references, language, vocoder)
@@ -40,29 +41,31 @@ def evaluate_recordings(
 def read_subject(
     wavs: Path, texts: Path, references: Path | None, language: str, vocoder: str
 ) -> "Subject":
-    """Read recordings with what they should say, and their references."""
+    """Read recordings, their texts and their references."""
     from myxtts.config.audio_spec import AudioSpec
-    from myxtts.evaluation.metrics.session import Subject
-    from myxtts.evaluation.metrics.table import ENCODER, RECORDINGS
+    from myxtts.evaluation.metrics.session import Sentence, Subject
     from myxtts.inference.vocoders import choose_vocoder
 
     spec = AudioSpec()
     utterances = match_texts(wavs, texts, language)
     paths = match_references(references, utterances) if references else {}
     spoken = read_all([one.audio for one in utterances], spec.sample_rate)
-    absent, known, name = {}, {}, ""
-    recorded = resynthesised = None
-    if not paths:
+    found = dict(zip(paths, read_all(list(paths.values()), spec.sample_rate), strict=True))
+    known = {REFERENCE: list(found.values())} if found else {}
+    absent, name = {}, ""
+    recorded = resynthesised = [None] * len(spoken)
+    if not found:
         absent[ENCODER] = "no recordings of the speaker were named: do so with --references"
-    if paths.keys() == {one.id for one in utterances}:
-        recorded = read_all([paths[one.id] for one in utterances], spec.sample_rate)
+    if found.keys() == {one.id for one in utterances}:
+        recorded = [found[one.id] for one in utterances]
         chosen = choose_vocoder(vocoder, wavs, spec)
         resynthesised, name = resynthesise(recorded, chosen, spec), chosen.name
-        known = {REFERENCE: recorded}
     else:
-        known = {REFERENCE: read_all(list(paths.values()), spec.sample_rate)} if paths else {}
         absent[RECORDINGS] = "no recordings of the same ids were named: do so with --references"
-    sentences = make_sentences(utterances, spoken, recorded, resynthesised, REFERENCE)
+    sentences = [
+        Sentence(one.id, one.text, said, one.speaker, *ceilings)
+        for one, said, *ceilings in zip(utterances, spoken, recorded, resynthesised, strict=True)
+    ]
     what = f"{wavs}: {len(utterances)} recordings"
     return Subject(what, language, spec, sentences, name, known, None, absent)
 
@@ -95,7 +98,7 @@ def match_texts(wavs: Path, texts: Path, language: str) -> "list[Utterance]":
 
 
 def match_references(folder: Path, utterances: "Iterable[Utterance]") -> dict[str, Path]:
-    """References by id: of all utterances, or of none of them, which are of the same speaker."""
+    """References by id: either of all utterances, or other recordings of the same speaker."""
     from myxtts.data.corpus.recordings import Recordings, make_locator
 
     place = str(folder.absolute())

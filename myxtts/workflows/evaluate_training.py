@@ -17,7 +17,7 @@ from myxtts.evaluation.metrics.table import (
     metrics_that_need,
 )
 from myxtts.workflows.judges import find_judges
-from myxtts.workflows.speaking import make_sentences, read_all, speak_sentences
+from myxtts.workflows.speaking import make_sentence, read_all, speak_sentences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from myxtts.inference.speech import Speech
     from myxtts.training.hooks.evaluation import Evaluated
 
-LOSS = "loss"  # of the validation, which needs no evaluation
-# What training can offer: a speaker encoder and hard texts would cost more time than the rest.
+LOSS = "loss"  # of the validation; it needs no evaluation
+# A speaker encoder and hard texts would take more time than all other metrics.
 NEEDS = (ASR, RATER, RECORDINGS)
 
 logger = logging.getLogger(__name__)
 
 
 def metric_choices() -> list[str]:
-    """What the best voice can be kept by: metrics with a better direction, and the loss."""
+    """What can select the best voice: metrics with a better direction, and the loss."""
     able = metrics_that_need(*NEEDS)
     return [*(name for name in able if METRICS[name].better), LOSS]
 
 
 def training_evaluator(config: XTTSConfig) -> "VoiceEvaluator | None":
-    """What judges a voice while it trains, if that is enabled; warn of what cannot be measured."""
+    """The evaluator of a training run, if enabled; warn about metrics that cannot be measured."""
     training = config.training
     if not training.enable_evaluation:
         return None
@@ -58,7 +58,7 @@ def training_evaluator(config: XTTSConfig) -> "VoiceEvaluator | None":
 
 
 def check_metric(metric: str, judges: "Judges") -> None:
-    """Raise where the best voice is to be kept by what is no metric or cannot be measured here."""
+    """Raise where the metric for the best voice is unknown or cannot be measured here."""
     choices = metric_choices()
     if metric not in choices:
         raise ConfigError(
@@ -77,7 +77,7 @@ def _needs(name: str, need: str) -> bool:
 
 
 class VoiceEvaluator:
-    """Speaks the same held-out sentences of a corpus at each call; they are scored later."""
+    """Speaks the same held-out sentences of a corpus at each call, to be scored later."""
 
     def __init__(self, judges: "Judges", sentences: int, language: str):
         self.judges, self.sentences, self.language = judges, sentences, language
@@ -97,8 +97,10 @@ class VoiceEvaluator:
         is_first = not self._recorded
         if is_first:
             self._recorded = read_all([one.audio for one in chosen], spec.sample_rate)
-        spoken, durations = zip(*((one.samples, one.durations) for one in speech), strict=True)
-        sentences = make_sentences(chosen, spoken, self._recorded, durations=durations)
+        sentences = [
+            make_sentence(one.id, one.text, one.speaker, *others)
+            for one, *others in zip(chosen, speech, self._recorded, strict=True)
+        ]
         subject = Subject(str(voice.folder), self.language, spec, sentences, has_ceilings=is_first)
         return lambda: self._score(subject, speech[0])
 
@@ -125,7 +127,7 @@ class VoiceEvaluator:
         scores = {
             name: value
             for name, value in found.scores().items()
-            if METRICS[name].needs or METRICS[name].better  # levels say little of progress
+            if METRICS[name].needs or METRICS[name].better  # levels say little about progress
         }
         for name in scores.copy():
             ceiling = found.measures[name].intervals.get(RECORDED)
@@ -135,8 +137,7 @@ class VoiceEvaluator:
 
 
 def path_of(speech: "Speech") -> "np.ndarray":
-    """Which token each frame belongs to [tokens, frames], 1 where it does."""
+    """The alignment [tokens, frames], 1 where a frame belongs to a token."""
     import numpy as np
 
-    tokens = np.repeat(np.arange(len(speech.durations)), speech.durations)
-    return (np.arange(len(speech.durations))[:, None] == tokens).astype(np.float32)
+    return np.repeat(np.eye(len(speech.durations), dtype=np.float32), speech.durations, axis=1)

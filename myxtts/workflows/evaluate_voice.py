@@ -1,17 +1,19 @@
 """Evaluate a voice: it speaks sentences it was not trained on, and every metric judges them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from myxtts.errors import UserError
+from myxtts.evaluation.metrics.table import HARD_TEXTS, RECORDINGS
 from myxtts.monitoring.progress import progress
 from myxtts.workflows.judges import find_judges
 from myxtts.workflows.speaking import (
     REFERENCE,
     known_recordings,
-    make_sentences,
+    make_sentence,
     read_all,
     resynthesise,
     speak_hard_texts,
@@ -32,14 +34,6 @@ VOCODER = "auto"
 FOLDER, WAVS = "evaluation", "wavs"
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """The utterances that are spoken, and those of the corpus that the voice was trained on."""
-
-    chosen: "list[Utterance]"
-    others: "list[Utterance]"
-
-
 def evaluate(
     voice: "str | Path | Voice",
     corpus: str | Path,
@@ -55,11 +49,11 @@ def evaluate(
     data: Mapping[str, Any] | None = None,
     announce: Announce | None = None,
 ) -> "Evaluation":
-    """Judge a voice (its folder, its run's, or a loaded one) on what its corpus holds out.
+    """Judge a voice (its folder, its run's, or a loaded one) on held-out text of its corpus.
 
     Each sentence is spoken as its own speaker, as one `speaker` who recorded it, or as that of
     `reference` recordings. `data` overrides settings of the voice's own data, such as
-    `val_dataset_path`. `announce` is given an estimate of how long the ASR will take.
+    `val_dataset_path`. `announce` is called with an estimate of the ASR's time.
     """
     from myxtts.inference.speaking_options import find_language
 
@@ -69,26 +63,21 @@ def evaluate(
     settings = replace(synthesizer.voice.config.data, dataset_path=str(corpus), **(data or {}))
     language = find_language(language, synthesizer.voice)
     with stages("speaking"):
-        held_out = choose_held_out(settings, synthesizer, language, sentences, speaker, reference)
+        chosen, trained_on = choose_held_out(
+            settings, synthesizer, language, sentences, speaker, reference
+        )
         name = voice if isinstance(voice, str | Path) else voice.folder
-        what = f"{name}: {len(held_out.chosen)} sentences that it was not trained on"
-        subject = speak(what, synthesizer, held_out, language, reference)
+        what = f"{name}: {len(chosen)} sentences that it was not trained on"
+        subject = speak(what, synthesizer, chosen, trained_on, language, reference)
     own = synthesizer.voice.config.model.speaker_encoder
     return judge(subject, own, stages, asr_model, weights, fresh_ceilings, announce)
 
 
 def load_synthesizer(voice: "str | Path | Voice", vocoder: str = VOCODER) -> "Synthesizer":
-    """Load a voice; speech that never ends is counted, and raises no error."""
-    from myxtts.checkpoints import load_voice
+    """Load a voice; speech that never ends is counted, and does not raise."""
     from myxtts.inference.synthesizer import Synthesizer
-    from myxtts.inference.vocoders import check_name
 
-    check_name(vocoder)
-    loaded = load_voice(voice) if isinstance(voice, str | Path) else voice
-    synthesizer = Synthesizer(loaded, vocoder)
-    synthesizer.warm_up()
-    synthesizer.may_be_endless = True
-    return synthesizer
+    return Synthesizer.load(voice, vocoder, may_be_endless=True)
 
 
 def choose_held_out(
@@ -98,8 +87,11 @@ def choose_held_out(
     count: int,
     speaker: str | None = None,
     reference: Sequence[str] | None = None,
-) -> HeldOut:
-    """Choose among what the voice's own settings hold out of the corpus, always the same."""
+) -> "tuple[list[Utterance], Sequence[Utterance]]":
+    """Choose from what the voice's own settings hold out of the corpus, deterministically.
+
+    Return these utterances, and those that the voice was trained on.
+    """
     from myxtts.data.features.corpora import read_corpora
     from myxtts.evaluation.evaluator import choose_utterances
     from myxtts.inference.errors import check_known
@@ -123,35 +115,40 @@ def choose_held_out(
             f"{settings.dataset_path} holds out no sentence in {language!r} by a speaker of the "
             f"voice ({len(found)} are held out): name the corpus that it was trained on"
         )
-    return HeldOut(choose_utterances(able, count), list(corpus.train))
+    return choose_utterances(able, count), corpus.train
 
 
 def speak(
     what: str,
     synthesizer: "Synthesizer",
-    held_out: HeldOut,
+    utterances: "Sequence[Utterance]",
+    others: "Sequence[Utterance]",
     language: str,
     reference: Sequence[str] | None = None,
 ) -> "Subject":
-    """Speak held-out and hard texts; read the recordings of the former, and resynthesise them."""
-    from myxtts.evaluation.metrics.session import Subject
-    from myxtts.evaluation.metrics.table import HARD_TEXTS, RECORDINGS
+    """Speak held-out and hard texts; read the recordings of the former, and resynthesise them.
 
-    spec, utterances = synthesizer.spec, held_out.chosen
+    `others` represent the speakers.
+    """
+    from myxtts.evaluation.metrics.session import Subject
+
+    spec = synthesizer.spec
     with progress("speaking", "sentences") as report:
         speech = speak_sentences(synthesizer, utterances, language, reference, report)
     recorded = read_all([one.audio for one in utterances], spec.sample_rate)
     resynthesised = resynthesise(recorded, synthesizer.vocoder, spec)
     needed = list({one.speaker for one in utterances})
-    known = known_recordings(held_out.others, needed, spec.sample_rate)
+    known = known_recordings(others, needed, spec.sample_rate)
     who, absent = {"speaker": utterances[0].speaker}, {}
     if reference:
         who = {"reference": reference}
         known[REFERENCE] = read_all([Path(one) for one in reference], spec.sample_rate)
         absent[RECORDINGS] = "the recordings are of other speakers than the reference"
-    spoken, speaker = [one.samples for one in speech], REFERENCE if reference else ""
-    durations = [one.durations for one in speech]
-    sentences = make_sentences(utterances, spoken, recorded, resynthesised, speaker, durations)
+    found = zip(utterances, speech, recorded, resynthesised, strict=True)
+    sentences = [
+        make_sentence(one.id, one.text, REFERENCE if reference else one.speaker, *others)
+        for one, *others in found
+    ]
     hard = None
     try:
         hard = speak_hard_texts(synthesizer, speech, language=language, **who)
@@ -169,7 +166,7 @@ def judge(
     fresh_ceilings: bool = False,
     announce: Announce | None = None,
 ) -> "Evaluation":
-    """Run every metric whose judge is at hand; `own` is the voice's own speaker encoder."""
+    """Run every metric whose judge is available; `own` is the voice's own speaker encoder."""
     from myxtts.evaluation.ceilings import CeilingCache
     from myxtts.evaluation.evaluator import evaluate as run_metrics
     from myxtts.weights import default_folder
@@ -179,6 +176,39 @@ def judge(
     cache = CeilingCache(is_fresh=fresh_ceilings)
     evaluation = run_metrics(subject, judges, progress, cache, announce)
     return replace(evaluation, seconds={**stages.seconds, **evaluation.seconds})
+
+
+def report(folder: Path, evaluation: "Evaluation") -> str:
+    """Write everything; return the tables, what was not measured, where it is, and the seconds."""
+    from myxtts.evaluation.metrics.table import ASR
+    from myxtts.evaluation.report.page import FIGURES
+    from myxtts.evaluation.report.rows import absences
+
+    began = time.monotonic()
+    page = write(folder, evaluation)
+    seconds = {**evaluation.seconds, "writing": time.monotonic() - began}
+    asr = seconds.pop(ASR, 0.0)
+    parts = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items())
+    lines = [*_tables(evaluation), "", *absences(evaluation)]
+    lines += [f"page    {page}", f"figures {page.with_name(FIGURES)}"]
+    lines += [f"audio   {page.parent / WAVS}"]
+    lines += [f"seconds: {parts}; {sum(seconds.values()):.1f} in all, and {asr:.1f} of the ASR"]
+    return "\n".join(lines)
+
+
+def _tables(evaluation: "Evaluation") -> Iterator[str]:
+    """Yield what was judged by whom, and every table that has rows."""
+    from myxtts.evaluation.report import rows
+    from myxtts.evaluation.report.tables import aligned
+
+    yield evaluation.subject.what
+    if evaluation.judges:
+        yield f"judged by {', '.join(evaluation.judges.values())}"
+    for table in (rows.measure_rows, rows.speaker_rows, rows.fault_rows):
+        if found := table(evaluation):
+            yield f"\n{aligned(found)}"
+        if table is rows.speaker_rows:
+            yield from rows.speaker_facts(evaluation)
 
 
 def write(folder: Path, evaluation: "Evaluation") -> Path:
@@ -199,12 +229,12 @@ def write(folder: Path, evaluation: "Evaluation") -> Path:
 
 
 def folder_of_voice(voice: Path) -> Path:
-    """Inside of a run, but next to a voice, which training replaces at each checkpoint."""
+    """Inside of a run, but next to a voice folder, which training replaces at each checkpoint."""
     is_run = not (voice / "voice.json").exists()
     return voice / FOLDER if is_run else folder_next_to(voice)
 
 
 def folder_next_to(folder: Path) -> Path:
-    """Not inside of recordings: the next evaluation would take its wavs for some of them."""
+    """Next to recordings, not inside: the next evaluation would read its wavs as recordings."""
     folder = folder.absolute()
     return folder.with_name(f"{folder.name}-{FOLDER}")

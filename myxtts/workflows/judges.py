@@ -1,10 +1,10 @@
-"""What judges speech on this machine: an ASR, a rater and a speaker encoder, where they are."""
+"""The judges of speech that are available here: an ASR, a rater and a speaker encoder."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from myxtts.errors import UserError
+from myxtts.evaluation.metrics.table import ASR, ENCODER, RATER
 
 if TYPE_CHECKING:
     from myxtts.evaluation.metrics.session import Judges
@@ -15,29 +15,30 @@ ENCODERS = ("ecapa_tdnn", "resemblyzer")
 def find_judges(
     language: str, asr_model: str | None, weights: Path, own: str | None = None
 ) -> "Judges":
-    """Find what can judge speech in a language; `absent` says why the others cannot.
+    """Find the judges of speech in a language; `absent` has the reasons for missing ones.
 
-    A speaker encoder is looked for unless `own` is None. `own` is the encoder that the voice is
-    conditioned on, if any: it judges only where there is no other.
+    `own` is the encoder that the voice is conditioned on, if any: it judges only where there is no
+    other. With None no speaker encoder is loaded.
     """
+    from myxtts.evaluation.metrics.quality import Dnsmos
     from myxtts.evaluation.metrics.session import Judges
-    from myxtts.evaluation.metrics.table import ASR, ENCODER, RATER
 
-    judges = Judges(absent={})
+    found: dict[str, object] = {}
+    absent: dict[str, str] = {}
     finders = {
         ASR: lambda: {"asr": _find_asr(language, asr_model)},
-        RATER: lambda: {"rater": _find_rater(weights)},
+        RATER: lambda: {"rater": Dnsmos.open(_present("dnsmos", weights))},
     }
     if own is not None:
         finders[ENCODER] = lambda: _find_encoder(weights, own)
     for need, find in finders.items():
         try:
-            judges = replace(judges, **find())
+            found |= find()
         except UserError as error:
             if need == ASR and asr_model:
                 raise  # the user has named it
-            judges = replace(judges, absent={**judges.absent, need: str(error)})
-    return judges
+            absent[need] = str(error)
+    return Judges(**found, absent=absent)
 
 
 def _find_asr(language: str, model: str | None):
@@ -50,12 +51,6 @@ def _find_asr(language: str, model: str | None):
             f"--asr-model or {WHISPER_FOLDER}"
         )
     return found
-
-
-def _find_rater(weights: Path):
-    from myxtts.evaluation.metrics.quality import Dnsmos
-
-    return Dnsmos.open(_present("dnsmos", weights))
 
 
 def _find_encoder(weights: Path, own: str) -> dict[str, object]:

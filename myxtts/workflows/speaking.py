@@ -1,10 +1,10 @@
-"""Speech and recordings to be judged: sentences spoken by a voice, read, and resynthesised."""
+"""Speech and recordings to be judged: speak, read and resynthesise them."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from myxtts.monitoring.cores import map_on_cores
 from myxtts.monitoring.progress import progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def speak_sentences(
     reference: Sequence[str] | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> "list[Speech]":
-    """Speak the texts of utterances, each as its own speaker, or all as that of a reference."""
+    """Speak the texts of utterances, each as its own speaker, or all as the reference's."""
     spoken: dict[str, Speech] = {}
     for speaker in dict.fromkeys(one.speaker for one in utterances):
         own = [one for one in utterances if one.speaker == speaker]
@@ -50,7 +50,7 @@ def speak_hard_texts(
 ) -> "HardSpeech":
     """Speak the hard texts of a language; held-out speech shows the voice's usual durations."""
     from myxtts.evaluation.hard_sentences import hard_sentences
-    from myxtts.evaluation.metrics.robustness import Attempt, HardSpeech, measure_pace
+    from myxtts.evaluation.metrics.robustness import Attempt, HardSpeech, usual_durations
 
     hard = hard_sentences(options["language"])
     silent = set(synthesizer.nothing_to_say([one.text for one in hard], options["language"]))
@@ -60,36 +60,51 @@ def speak_hard_texts(
         Attempt(one.kind, one.text, said.tokens, said.durations, said.spoken_frames)
         for one, said in zip(hard, spoken, strict=True)
     ]
-    pace = measure_pace([one.tokens for one in held_out], [one.durations for one in held_out])
-    return HardSpeech(attempts, [one.samples for one in spoken], pace)
+    usual = usual_durations([one.tokens for one in held_out], [one.durations for one in held_out])
+    return HardSpeech(attempts, [one.samples for one in spoken], usual)
 
 
-def make_sentences(
-    utterances: "Sequence[Utterance]",
-    spoken: "Sequence[np.ndarray]",
-    recorded: "Sequence[np.ndarray] | None" = None,
-    resynthesised: "Sequence[np.ndarray] | None" = None,
-    speaker: str = "",
-    durations: "Sequence[np.ndarray] | None" = None,
+def speak_recorded(
+    synthesizer: "Synthesizer",
+    ceilings: "Mapping[str, Sequence[np.ndarray]]",
+    folder: Path,
+    recorded_by: str,
+    prefix: str = "",
+    **options: Any,
 ) -> "list[Sentence]":
-    """Pair utterances with their speech; a `speaker` stands in for their own."""
+    """Speak texts that a speaker has recorded, and write the speech as wavs into a folder.
+
+    `ceilings` are the recording of each text and its resynthesis, if any. `options` are those of
+    `Synthesizer.speak_many`. The id of a sentence is a prefix and a number.
+    """
+    speech = synthesizer.speak_many(list(ceilings), **options)
+    write_all(folder, [one.samples for one in speech], synthesizer.spec.sample_rate)
+    return [
+        make_sentence(f"{prefix}{number:04d}", text, recorded_by, said, *ceilings[text])
+        for number, (text, said) in enumerate(zip(ceilings, speech, strict=True), start=1)
+    ]
+
+
+def make_sentence(
+    name: str,
+    text: str,
+    speaker: str,
+    speech: "Speech",
+    recorded: "np.ndarray",
+    resynthesised: "np.ndarray | None" = None,
+) -> "Sentence":
+    """A sentence to be judged, with its recording by a speaker."""
     from myxtts.evaluation.metrics.session import Sentence
 
-    none = [None] * len(spoken)
-    found = (spoken, recorded or none, resynthesised or none, durations or none)
-    return [
-        Sentence(one.id, one.text, said, speaker or one.speaker, *others)
-        for one, said, *others in zip(utterances, *found, strict=True)
-    ]
+    ceilings = (recorded, resynthesised)
+    return Sentence(name, text, speech.samples, speaker, *ceilings, speech.durations, speech.mel)
 
 
 def read_all(paths: Sequence[Path], sample_rate: int) -> "list[np.ndarray]":
     """Read recordings on all cores."""
     from myxtts.audio.io import read_audio
-    from myxtts.monitoring.cores import available_cores
 
-    with ThreadPoolExecutor(available_cores()) as pool:
-        return list(pool.map(lambda path: read_audio(path, sample_rate), paths))
+    return map_on_cores(lambda path: read_audio(path, sample_rate), paths)
 
 
 def resynthesise(
@@ -97,23 +112,17 @@ def resynthesise(
 ) -> "list[np.ndarray]":
     """Recordings as a vocoder makes them from their own log-mels."""
     from myxtts.audio.mel import log_mel
-    from myxtts.monitoring.cores import available_cores
 
-    made = []
-    with (
-        progress("resynthesising", "recordings") as report,
-        ThreadPoolExecutor(available_cores()) as pool,
-    ):
-        for one in pool.map(lambda samples: vocoder(log_mel(samples, spec), spec, 0), recorded):
-            made.append(one)
-            report(len(made), len(recorded))
-    return made
+    with progress("resynthesising", "recordings") as report:
+        return map_on_cores(
+            lambda samples: vocoder(log_mel(samples, spec), spec, 0), recorded, report
+        )
 
 
 def known_recordings(
     utterances: "Sequence[Utterance]", needed: Sequence[str], sample_rate: int
 ) -> "dict[str, list[np.ndarray]]":
-    """Some recordings of each speaker: of those that are needed, and of a few others."""
+    """Some recordings of each of the needed speakers, and of a few others."""
     from myxtts.evaluation.evaluator import choose_utterances
 
     own: dict[str, list[Utterance]] = {name: [] for name in needed}
@@ -127,7 +136,7 @@ def known_recordings(
 
 
 def write_all(folder: Path, recordings: "Sequence[np.ndarray]", sample_rate: int) -> None:
-    """Write recordings as 0001.wav and so on, in place of those of an earlier run."""
+    """Write recordings as 0001.wav and so on; remove those of an earlier run."""
     from myxtts.audio.io import write_wav
 
     for old in folder.glob("*.wav"):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 logger = logging.getLogger(__name__)
 
-# Takes a line for the user while a workflow runs; the commands print it.
+# Called with a line for the user while a workflow runs; the commands print it.
 Announce = Callable[[str], None]
 
 
 class Stages:
-    """Keeps how many seconds each stage took; with `announce`, says when one begins."""
+    """Measures the seconds of each stage, and announces its start."""
 
     def __init__(self, announce: Announce | None = None) -> None:
         self.seconds: dict[str, float] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from myxtts.audio.io import write_wav
 from myxtts.errors import UserError
 from myxtts.inference.speech import Speech
 from myxtts.inference.synthesizer import Synthesizer
+from myxtts.monitoring.progress import Progress, progress
 
 _LINES_AT_A_TIME = 64
 _UNKNOWN_BYTES = 0xFFFFFFFF
-_BLOCK = 4096  # characters of a file that are read at a time
+_BLOCK = 4096  # characters that are read at a time
 _SPACES = re.compile(r"\s+")
 _LINE_END = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as of str.splitlines()
 _SAFE_ID = re.compile(r"\w[\w.-]*")
@@ -28,7 +29,7 @@ _SAFE_ID = re.compile(r"\w[\w.-]*")
 
 @dataclass(frozen=True)
 class Spoken:
-    """How much was said, and how long it took."""
+    """Seconds of speech, and how long they took."""
 
     seconds: float
     took: float
@@ -38,26 +39,42 @@ class Spoken:
         return f"{self.seconds:.2f} s of speech in {self.took:.2f} s, real-time factor {factor:.3f}"
 
 
-def speak_text(
-    synthesizer: Synthesizer, text: str, target: Path, *, save_mel: bool = False, **options
-) -> Spoken:
-    """Write a text as one wav; `options` are those of `Synthesizer.speak`."""
+# Loads the voice, which takes seconds: it is called when nothing else can be wrong any more.
+Load = Callable[[], Synthesizer]
+
+
+def speak_text(load: Load, text: str, target: Path, save_mel: bool = False, **options: Any) -> str:
+    """Write a text as one wav; `options` are those of `Synthesizer.speak`. Return what was done."""
+    if target.is_dir():
+        raise UserError(f"{target} is a folder: name a wav file with -o")
+    if target.suffix.lower() != ".wav":
+        raise UserError(f"{target} does not end in .wav, which is what is written: rename it")
+    synthesizer = load()
     began = time.monotonic()
     speech = synthesizer.speak(text, **options)
     _write(target, speech, save_mel)
-    return Spoken(speech.seconds, time.monotonic() - began)
+    return f"{target}: {Spoken(speech.seconds, time.monotonic() - began)}"
 
 
-def speak_lines(
+def speak_file(load: Load, file: Path, folder: Path, save_mel: bool = False, **options: Any) -> str:
+    """Write ID.wav for each line of a file, and metadata.csv of them all. Return what was done."""
+    lines = read_lines(file)
+    if folder.is_file() or folder.suffix.lower() == ".wav":
+        raise UserError(f"a text file becomes many wavs: name a folder with -o, not {folder}")
+    synthesizer = load()
+    with progress("speaking", "lines") as report:
+        done = _speak_lines(synthesizer, lines, folder, save_mel, report, options)
+    return f"{folder}: {len(lines):,} wavs and metadata.csv, {done}"
+
+
+def _speak_lines(
     synthesizer: Synthesizer,
     lines: dict[str, str],
     folder: Path,
-    *,
-    save_mel: bool = False,
-    report: Callable[[int, int, float], None] = lambda done, total, seconds: None,
-    **options,
+    save_mel: bool,
+    report: Progress,
+    options: dict[str, Any],
 ) -> Spoken:
-    """Write ID.wav for each line of text, and metadata.csv of them all."""
     silent = synthesizer.nothing_to_say(list(lines.values()), options.get("language"))
     if silent:
         names = ", ".join(list(lines)[index] for index in silent[:10])
@@ -103,7 +120,7 @@ def read_lines(path: Path) -> dict[str, str]:
 def read_parts(path: Path) -> Iterator[str]:
     """Read a text file as it is needed, one sentence or more a line, without the ids of its lines.
 
-    Only all lines together tell whether they have ids: a file without "|" in its first has none.
+    A file whose first line has no "|" has no ids; otherwise all lines must be read to know.
     """
     parts = _read_blocks(path)
     first = next(parts)

@@ -1,5 +1,5 @@
 """The corpora that the tests of data use."""
 
-from tests.data.conftest import corpus, corpus_path, prepared, prepared_path
+from tests.data.conftest import prepared, prepared_path, usual_corpus
 
-__all__ = ["corpus", "corpus_path", "prepared", "prepared_path"]
+__all__ = ["prepared", "prepared_path", "usual_corpus"]

@@ -8,14 +8,13 @@ from myxtts.bench.checks import (
     Check,
     busy_percent,
     describe,
-    evidence_of,
     judged,
     reaches,
     same_batches,
 )
-from myxtts.bench.timing import Stall
 from myxtts.cli import programs
 from myxtts.errors import UserError
+from myxtts.monitoring.evidence import Evidence
 from myxtts.monitoring.gpus import GpuReader, GpuSample
 from myxtts.monitoring.system import SystemSample
 from myxtts.training.hooks.performance import PerformanceHook
@@ -109,12 +108,12 @@ IDLE = [SystemSample(n, cpu_percent=40.0, others_percent=30.0) for n in (1.0, 2.
 def test_a_low_utilisation_is_inconclusive_where_others_took_the_cpu(
     samples, word, code, monkeypatch, capsys
 ):
-    found = evidence_of(Stall(0.39, (0.061,) * 10), {"batching": 0.5})
+    found = Evidence(10, 100.0, 39.0, wait_ms=61.0, load_ms=61.0, stages={"batching": 50.0})
     check = judged(reaches("a simulated accelerator", 39.0), samples, found)
     assert check.verdict == word
     assert "Highly input-bound (batching): 61.0 % of the time" in check.details[-1]
-    told = "other processes took 61 % of this machine's CPU, which was 99 % busy"
-    assert any(told in detail for detail in check.details) == (samples is BUSY)
+    cause = "other processes took 61 % of this machine's CPU, which was 99 % busy"
+    assert any(cause in detail for detail in check.details) == (samples is BUSY)
     monkeypatch.setattr(checks, "check_utilisation", lambda folder: [check])
     assert programs.gpu_utilization([]) == code
     said = f"{code} failed, {1 - code} inconclusive: exit code {code}\n"
@@ -139,11 +138,11 @@ def sample(*percents):
 
 def test_the_busiest_gpu_counts_once_everything_is_compiled():
     assert busy_percent([sample(0, 0), sample(0, 0), sample(10, 80), sample(20, None)]) == 80.0
-    with pytest.raises(UserError, match="does not tell how busy it is"):
+    with pytest.raises(UserError, match="does not report how busy"):
         busy_percent([sample(None), sample(None)])
 
 
-def test_with_a_gpu_its_driver_is_asked_while_a_model_trains(capsys, monkeypatch):
+def test_with_a_gpu_its_driver_is_sampled_while_a_model_trains(capsys, monkeypatch):
     sampled, trained = threading.Event(), []
 
     class Reader(GpuReader):

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from myxtts.bench import synthetic_cache as synthetic
 from myxtts.bench import timing
 from myxtts.bench.loaders import NAIVE, TOGGLES, bench_data
 from myxtts.bench.timing import Cost, Stall, Target
@@ -110,8 +111,7 @@ def test_bench_of_a_small_corpus_has_every_loader(tmp_path):
     )
 
 
-def test_synthetic_cache_has_the_lengths_of_ljspeech(benchmark_module, tmp_path):
-    synthetic = benchmark_module("synthetic_cache")
+def test_synthetic_cache_has_the_lengths_of_ljspeech(tmp_path):
     seconds = synthetic.utterance_frames(13_100) * 256 / 22050
     assert seconds.mean() == pytest.approx(6.57, abs=0.05)
     assert seconds.min() > 1.05 and seconds.max() < 10.15
@@ -129,7 +129,6 @@ def test_synthetic_cache_has_the_lengths_of_ljspeech(benchmark_module, tmp_path)
 
 def test_memcpy_moves_as_many_bytes_as_the_batches_have(benchmark_module, tmp_path):
     pipeline = benchmark_module("input_pipeline")
-    synthetic = benchmark_module("synthetic_cache")
     cache = open_cache(*synthetic.make_stores(tmp_path, 6, "float32"))
     options = pipeline.BatchOptions(batch_size=4)
     plan = pipeline.plan_epoch(cache.text_lengths, cache.mel_lengths, options)
@@ -138,13 +137,14 @@ def test_memcpy_moves_as_many_bytes_as_the_batches_have(benchmark_module, tmp_pa
     assert [len(copy) for copy in pipeline.memcpy(cache, plan)] == moved
 
 
-def test_shards_of_a_scaled_store_share_their_data(benchmark_module, tmp_path):
-    scale = benchmark_module("scale")
-    scale.make_index(tmp_path / "two", tmp_path / "template", 2 * scale.SHARD)
-    cache = open_cache(*scale.named_stores(tmp_path / "two", scale.DTYPE))
-    assert len(set(cache.ids)) == len(cache) == 2 * scale.SHARD
+def test_shards_of_a_scaled_store_share_their_data(tmp_path):
+    count = 2 * synthetic.SHARD
+    cache = open_cache(
+        *synthetic.make_index(tmp_path / "two", tmp_path / "template", count, "float16")
+    )
+    assert len(set(cache.ids)) == len(cache) == count
     inodes = {path.stat().st_ino for path in tmp_path.rglob("*.mel")}
     assert len(inodes) == 1
     mel = cache.columns["mel"].array
     starts = np.sort(cache.starts["mel"])
-    assert np.array_equal(mel[starts[0]], mel[starts[scale.SHARD]])
+    assert np.array_equal(mel[starts[0]], mel[starts[synthetic.SHARD]])

@@ -14,9 +14,11 @@ from myxtts.bench.modes import (
     bench_modes,
     train_through,
 )
+from myxtts.bench.simulated import SimulatedStep
 from myxtts.config.config import XTTSConfig
 from myxtts.monitoring.cores import available_cores
-from myxtts.monitoring.simulated import SimulatedDevice
+from myxtts.monitoring.gpus import GpuSample
+from myxtts.monitoring.system import SystemSampler
 from tests.helpers.make_corpus import make_corpus
 
 
@@ -41,40 +43,31 @@ def batches(clock: Clock, *seconds: float):
 
 def test_a_run_counts_what_the_device_waits_for():
     clock = Clock()
-    device = SimulatedDevice(500, clock, clock.sleep)
+    step = SimulatedStep(500, clock, clock.sleep)
     # Start-up takes 2 s. The second batch comes during the first step, the third 0.75 s late:
-    # when it is asked for, the second step has just begun.
+    # when it is requested, the second step has just begun.
     source = batches(clock, 2.0, 0.25, 1.25)
-    run = train_through(source, device, 3, preparation_seconds=4.0, clock=clock)
+    run = train_through(source, step, 3, preparation_seconds=4.0, clock=clock)
     assert (run.preparation_seconds, run.first_batch_seconds) == (4.0, 2.0)
     assert (run.busy_seconds, run.idle_seconds, run.wait_seconds) == (1.5, 0.75, 1.5)
     assert run.seconds == 2.25  # from the first step to the end of the last
     assert (run.batches, run.samples, run.gpu_percent) == (3, 9, None)
 
 
-def test_no_batch_is_asked_for_that_is_not_needed():
+def test_no_batch_is_read_that_is_not_needed():
     clock = Clock()
     source = batches(clock, 0.0, 0.0, 99.0)
-    assert (
-        train_through(source, SimulatedDevice(1, clock, clock.sleep), 2, clock=clock).batches == 2
-    )
+    assert train_through(source, SimulatedStep(1, clock, clock.sleep), 2, clock=clock).batches == 2
     assert clock.now == pytest.approx(0.002)
 
 
-def test_the_driver_is_asked_while_steps_run():
-    class Watch:
-        percent = None
+def test_the_gpu_is_sampled_while_steps_run():
+    def watch():
+        gpus = {"gpus": lambda: tuple(GpuSample(i, "L4", load) for i, load in ((0, 75), (1, 0)))}
+        return SystemSampler(0.001, sources=gpus)
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            self.percent = 75.0
-
-    clock, watch = Clock(), Watch()
-    device = SimulatedDevice(1, clock, clock.sleep)
-    run = train_through(batches(clock, 0.0, 0.0), device, 2, watch=lambda: watch, clock=clock)
-    assert run.gpu_percent == 75.0
+    run = train_through(batches(Clock(), *10 * [0.0]), SimulatedStep(20), 10, watch=watch)
+    assert run.gpu_percent == 75.0  # of the busier one
 
 
 def make_run(**changes) -> ModeRun:
@@ -115,18 +108,18 @@ def test_every_mode_is_measured_and_only_auto_fills_its_cache(tmp_path):
         with_pitch=False,
         preprocessing_mode="runtime",
     )
-    heard, seen = [], []
+    reported, seen = [], []
 
-    def make_device(data, planned):
+    def make_step(data, planned):
         seen.append(SimpleNamespace(mode=data.train.mode, is_complete=data.train.is_complete))
-        return SimulatedDevice(1)
+        return SimulatedStep(1)
 
     folder = tmp_path / "caches"
     found = bench_modes(
-        *(config, make_device, "a device of 1 ms", folder),
+        *(config, make_step, "a device of 1 ms", folder),
         batches=1,
         rounds=2,
-        progress=lambda done, total: heard.append((done, total)),
+        progress=lambda done, total: reported.append((done, total)),
     )
     assert [mode.name for mode in found.modes] == [PRECOMPUTE, AUTO, AUTO_AFTERWARDS, RUNTIME]
     # In every round anew: what auto finds is nothing at first, and everything afterwards.
@@ -139,7 +132,7 @@ def test_every_mode_is_measured_and_only_auto_fills_its_cache(tmp_path):
         assert 0 < mode.utilisation <= 1 and mode.cpu_percent > 0
         assert mode.name in str(found)
     total = 2 * len(MODES) * 2 * epoch
-    assert heard == [(number, total) for number in range(1, total + 1)]
+    assert reported == [(number, total) for number in range(1, total + 1)]
     assert {path.name for path in folder.iterdir()} == {"precompute", "auto"}
     assert not (tmp_path / "corpus" / "cached_features").exists()
     assert "a device of 1 ms" in str(found) and found["runtime"].name == RUNTIME

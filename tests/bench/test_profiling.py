@@ -11,16 +11,14 @@ from myxtts.bench.profiling import (
     IN_MEMORY,
     KEPT,
     Feed,
-    SimulatedStep,
     compare,
     profile_training,
 )
+from myxtts.bench.simulated import SimulatedStep
 from myxtts.monitoring import timers
-from myxtts.monitoring.simulated import SimulatedDevice
 from myxtts.monitoring.verdict import COMPILATION, DEVICE, HEALTHY, HOST, LOGGING
 from myxtts.training.ending import Ending
 from myxtts.training.loop import Hook
-from myxtts.training.trainer import XTTSTrainer
 from tests.helpers.fake_clock import FakeClock
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import run_config
@@ -41,7 +39,7 @@ class World:
         monkeypatch.setattr(timers, "stages", timers.StageTimers(self.clock))
 
     def step(self, step_ms: float = STEP_MS) -> SimulatedStep:
-        return SimulatedStep(SimulatedDevice(step_ms, self.clock, self.clock.advance))
+        return SimulatedStep(step_ms, self.clock, self.clock.advance)
 
     def feed(self, *, frames=lambda number: 32, hooks=(), **stages_ms) -> Feed:
         """Batches that take so many milliseconds of each stage."""
@@ -95,7 +93,7 @@ def test_the_slowest_stage_of_the_data_engine_is_named(world, stages, named):
 
 
 def test_a_disk_that_hides_behind_a_mapping_shows_by_difference(world):
-    """Where no stage says that it reads, memory instead of the disk tells."""
+    """Where no stage reports reading, the difference to memory shows it."""
     feeds = {CONFIGURED: world.feed(batching=90), IN_MEMORY: world.feed(batching=10)}
     verdict = world.verdict(feeds)
     assert verdict.stage == timers.BATCHING  # of 90 ms of work, 80 are reading
@@ -130,16 +128,16 @@ def test_a_slow_logging_hook_is_named(world):
 
 
 def test_a_device_that_slows_down_is_named(world):
-    step = world.step()
-    submit, taken = step.device.submit, []
+    class Throttled(SimulatedStep):
+        taken = 0
 
-    def throttled(*arguments):
-        taken.append(None)
-        # Two trials of 126 steps from memory come first.
-        step.device.step_seconds = (3 if len(taken) > 2 * 126 + 66 else 1) * STEP_MS * MS
-        return submit(*arguments)
+        def __call__(self, batch, number):
+            self.taken += 1
+            # Two trials of 126 steps from memory come first.
+            self.step_seconds = (3 if self.taken > 2 * 126 + 66 else 1) * STEP_MS * MS
+            return super().__call__(batch, number)
 
-    step.device.submit = throttled
+    step = Throttled(STEP_MS, world.clock, world.clock.advance)
     verdict = world.verdict({CONFIGURED: world.feed(batching=1)}, step, steps=120)
     assert verdict.stage == DEVICE and "3.0 x as long as at its fastest" in verdict.sentence
     assert verdict.gain == pytest.approx(2.0, rel=0.05)  # half of the steps took 60 instead of 20
@@ -204,11 +202,13 @@ def test_trials_end_early_where_steps_are_slow(world):
     assert [trial.evidence.steps for trial in profile.trials] == [5, 5, 5]
 
 
-def test_what_is_told_counts_the_trials(world):
-    told = []
+def test_progress_counts_the_trials(world):
+    reported = []
     feeds = {CONFIGURED: world.feed()}
-    compare(world.step(), feeds, batch_of(), 5, lambda *told_: told.append(told_), world.clock)
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    compare(
+        world.step(), feeds, batch_of(), 5, lambda *counts: reported.append(counts), world.clock
+    )
+    assert reported == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 def test_a_signal_ends_all_trials(world, monkeypatch):
@@ -220,9 +220,8 @@ def test_a_signal_ends_all_trials(world, monkeypatch):
 
 def test_a_real_run_is_profiled_with_its_own_data(tmp_path):
     corpus = make_corpus(tmp_path / "corpus", 12)
-    trainer = XTTSTrainer(run_config(corpus, tmp_path / "run", preprocessing_mode="precompute"))
-    trainer.prepare_datasets()
-    profile = profile_training(trainer, steps=5, simulate_ms=2.0)
+    config = run_config(corpus, tmp_path / "run", preprocessing_mode="precompute")
+    profile = profile_training(config, steps=5, simulate_ms=2.0)
     assert [trial.name for trial in profile.trials] == [
         CONSTANT,
         KEPT,
@@ -238,9 +237,8 @@ def test_a_real_run_is_profiled_with_its_own_data(tmp_path):
 
 def test_a_real_step_is_profiled_without_training_anything(tmp_path):
     corpus = make_corpus(tmp_path / "corpus", 12)
-    trainer = XTTSTrainer(run_config(corpus, tmp_path / "run", preprocessing_mode="runtime"))
-    trainer.prepare_datasets()
-    profile = profile_training(trainer, steps=5)
+    config = run_config(corpus, tmp_path / "run", preprocessing_mode="runtime")
+    profile = profile_training(config, steps=5)
     own = profile[CONFIGURED].evidence
     assert not own.is_eager and not own.is_async
     assert own.device_ms > 0 and own.steps == 5 and "recordings" not in profile

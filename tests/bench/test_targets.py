@@ -40,7 +40,7 @@ def figures(step_ms=20.0, no_driver="TensorFlow sees no GPU here", gpu_percent=N
     return Figures(modes, loaders, SimpleNamespace(ratio=5.5), step_ms, no_driver)
 
 
-def test_every_target_stands_beside_what_was_measured():
+def test_every_target_is_printed_with_its_measurement():
     assert list(map(str, targets(figures()))) == [
         "target: GPU utilisation, precompute (70-90 %), at least 70 %: "
         f"measured 99 % ({DEVICE}): met",
@@ -50,7 +50,7 @@ def test_every_target_stands_beside_what_was_measured():
         "target: GPU % by the driver, precompute (70-90 %), at least 70 %: not measured: "
         "TensorFlow sees no GPU here",
         "target: CPU during training, precompute (40-60 %), at most 60 %: measured 50 % "
-        "(loading alone, for the step is simulated): met",
+        "(loading alone: the step is simulated): met",
         "target: training speed, precompute over runtime (2-3 x), at least 2 x: measured 8 x: met",
         "target: step speed, graph over eager (5-10 x), at least 5 x: measured 5.5 x: met",
         "target: loading a batch (< 100 ms), at most 100 ms: measured 25 ms "
@@ -63,13 +63,13 @@ def test_every_target_stands_beside_what_was_measured():
     assert summary(targets(figures())) == "6 of 10 targets met, 2 not met, 2 not measured"
 
 
-def test_with_a_gpu_the_driver_has_its_say():
+def test_with_a_gpu_the_driver_is_the_source():
     found = targets(figures(step_ms=0.0, no_driver="", gpu_percent=64.0))
     by_driver = next(target for target in found if "driver" in target.what)
     assert (by_driver.measured, by_driver.is_met) == (64.0, False)
     assert "some kernel ran" in str(by_driver)
     silent = targets(figures(step_ms=0.0, no_driver=""))[3]
-    assert str(silent).endswith("not measured: the driver does not tell")
+    assert str(silent).endswith("not measured: the driver does not report it")
     cpu = next(target for target in found if target.what.startswith("CPU"))
     assert cpu.note == ""  # the step itself ran
 

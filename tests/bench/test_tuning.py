@@ -2,8 +2,8 @@
 
 import os
 import signal
+from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -16,7 +16,6 @@ from myxtts.bench.tuning import (
     settle_run,
     trial_length,
     tune,
-    with_settings,
 )
 from myxtts.bench.tuning_choices import (
     BUDGET,
@@ -41,7 +40,6 @@ from myxtts.data.batches.training_data import TrainingData
 from myxtts.errors import UserError
 from myxtts.training.loop import TrainingLoop
 from myxtts.training.trainer import XTTSTrainer
-from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import assert_equal_states, final_state, run_config
 
 STORED = Circumstances(is_stored=True)
@@ -75,7 +73,7 @@ def test_a_single_lucky_round_chooses_no_batch():
     assert choose_batch(SIZE, found).value == 8
 
 
-def test_where_no_batch_fits_the_user_hears_what_to_do():
+def test_where_no_batch_fits_the_error_says_what_to_do():
     with pytest.raises(UserError, match="4: ran out of memory.*--max-mel-frames"):
         choose_batch(SIZE, {4: Throughput(failure="ran out of memory")})
 
@@ -228,10 +226,7 @@ def test_the_table_and_the_file(tmp_path):
     assert "batch_size: 16" in found.as_yaml() and "n_mels" not in found.as_yaml()
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("speech") / "corpus"
-    return make_corpus(path, 15, speakers=2, seconds=(0.4, 0.8))
+CORPUS = {"count": 15, "speakers": 2, "seconds": (0.4, 0.8)}
 
 
 @pytest.fixture(autouse=True)
@@ -240,8 +235,8 @@ def short_trials(monkeypatch):
 
 
 @pytest.fixture
-def make_config(corpus, tmp_path):
-    return partial(run_config, corpus, tmp_path / "run", preprocessing_mode="precompute")
+def make_config(shared_corpus, tmp_path):
+    return partial(run_config, shared_corpus, tmp_path / "run", preprocessing_mode="precompute")
 
 
 @pytest.fixture
@@ -258,10 +253,12 @@ def little_memory(monkeypatch):
 
 
 def test_a_real_tuning_measures_chooses_and_loses_what_does_not_fit(
-    make_config, little_memory, tmp_path
+    make_config, little_memory, tmp_path, monkeypatch
 ):
-    config, heard = make_config(batch_size=4, auto_tune=True), []
-    found = tune(config, rounds=2, report=lambda *progress: heard.append(progress))
+    config, reported = make_config(batch_size=4, auto_tune=True), []
+    bar = nullcontext(lambda *progress: reported.append(progress))
+    monkeypatch.setattr(tuning, "progress", lambda title, unit: bar)
+    found = tune(config, rounds=2)
     assert [choice.setting for choice in found.choices] == list(tuning.TUNED)
     size = found[SIZE]
     tried = {size.value, *(other.value for other in size.alternatives)}
@@ -273,10 +270,10 @@ def test_a_real_tuning_measures_chooses_and_loses_what_does_not_fit(
     assert {found[DEPTH].value, *reasons(found[DEPTH])} == {1, 2, 4, 8}
     # The configuration is the given one with the choices, and does not tune itself again.
     chosen = {choice.setting: choice.value for choice in found.choices}
-    assert found.config == with_settings(config, chosen | {"training.auto_tune": False})
+    assert found.config == config.replace(**chosen | {"training.auto_tune": False})
     assert config.training.auto_tune and not (tmp_path / "run").exists()
-    counts = [done for done, _ in heard]
-    assert counts == sorted(set(counts)) and heard[-1] == (21, 21)
+    counts = [done for done, _ in reported]
+    assert counts == sorted(set(counts)) and reported[-1] == (21, 21)
 
 
 def test_a_budget_of_frames_is_tuned_in_place_of_the_batch_size(make_config):
@@ -324,14 +321,14 @@ def test_a_signal_ends_the_tuning(make_config, monkeypatch):
 def chosen(config: XTTSConfig, **settings) -> Tuning:
     """What a tuning that chose these settings would return."""
     values = {f"data.{name}": value for name, value in settings.items()}
-    return Tuning((), with_settings(config, values | {"training.auto_tune": False}))
+    return Tuning((), config.replace(**values | {"training.auto_tune": False}))
 
 
 def never(config: XTTSConfig) -> Tuning:
     raise AssertionError("measured again")
 
 
-def test_a_run_that_goes_on_has_the_choices_and_the_bits_of_its_beginning(
+def test_a_resumed_run_has_the_choices_and_the_bits_of_its_beginning(
     make_config, tmp_path, monkeypatch
 ):
     """Stopped after four of its steps, in the middle of an epoch."""
@@ -356,7 +353,7 @@ def test_a_run_that_goes_on_has_the_choices_and_the_bits_of_its_beginning(
     again = settle_run(config, None, {}, never)
     assert again == begun
     assert XTTSTrainer(again).train() == "finished"
-    elsewhere = with_settings(begun, {"training.checkpoint_dir": str(tmp_path / "in one go")})
+    elsewhere = begun.replace(checkpoint_dir=str(tmp_path / "in one go"))
     assert XTTSTrainer(elsewhere).train() == "finished"
     assert_equal_states(final_state(tmp_path / "run"), final_state(tmp_path / "in one go"))
 
@@ -394,7 +391,7 @@ def test_a_run_that_starts_over_is_tuned_anew_and_sets_the_old_one_aside(earlier
 
 def test_a_run_from_another_one_s_checkpoint_takes_its_choices_along(earlier, tmp_path):
     state = tmp_path / "run/checkpoints/step-00000004"
-    moved = with_settings(earlier, {"training.checkpoint_dir": str(tmp_path / "moved")})
+    moved = earlier.replace(checkpoint_dir=str(tmp_path / "moved"))
     settled = settle_run(moved, state, {}, never)
     assert settled.data.batch_size == 3
     assert load_config(tmp_path / "moved" / FILE) == settled

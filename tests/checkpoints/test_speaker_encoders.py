@@ -1,4 +1,4 @@
-"""A published speaker encoder from its file, and what a user is told where that is not there."""
+"""A published speaker encoder from its file, and the error where it is missing."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def elsewhere(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-# Which encoder is asked for.
+# Which encoder is configured.
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_an_encoder_has_exactly_the_weights_of_its_file(stand_in):
     np.testing.assert_allclose(encoder.embed(voice, 16000), expected, atol=1e-5)
 
 
-def test_weights_of_another_kind_are_refused_by_name(stand_in):
+def test_weights_of_another_kind_are_rejectd_by_name(stand_in):
     _, path = stand_in
     with pytest.raises(WeightsError, match="encoder.pt") as error:
         load_speaker_encoder("resemblyzer", path)

@@ -213,7 +213,7 @@ def test_when_no_state_is_whole_nothing_starts_over_by_itself(tmp_path):
         latest_state(tmp_path)
 
 
-def test_a_state_of_the_future_is_refused_and_not_passed_over(tmp_path):
+def test_a_state_of_the_future_is_rejectd_and_not_passed_over(tmp_path):
     save_state(tmp_path, 10, ARRAYS, {})
     path = save_state(tmp_path, 20, ARRAYS, {}) / "state.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 2}))
@@ -288,7 +288,7 @@ def test_facts_that_json_cannot_hold_leave_nothing_behind(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_bfloat16_is_refused_by_name(tmp_path):
+def test_bfloat16_is_rejectd_by_name(tmp_path):
     import ml_dtypes
 
     with pytest.raises(CheckpointError, match="model/w is of type bfloat16"):
@@ -372,7 +372,7 @@ def test_a_mark_of_another_run_is_damaged_and_saving_a_step_again_keeps_its_mark
         best_state(tmp_path)
 
 
-def test_states_after_the_one_to_go_on_from_are_moved_away(tmp_path):
+def test_states_after_the_one_to_resume_from_are_moved_away(tmp_path):
     states = tmp_path / "checkpoints"
     for step in (20, 30, 40):
         save_state(states, step, {"a": np.array([step], np.float32)}, {})

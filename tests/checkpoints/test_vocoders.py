@@ -163,13 +163,13 @@ def test_a_card_that_is_none_is_damaged(folder, content):
     ],
     ids=lambda changed: json.dumps(changed)[:40],
 )
-def test_a_card_of_something_else_is_refused(folder, changed):
+def test_a_card_of_something_else_is_rejectd(folder, changed):
     write_card(folder, **changed)
     with pytest.raises(CheckpointError, match="vocoder.json does not describe a vocoder"):
         load_vocoder(folder)
 
 
-def test_settings_that_only_the_model_finds_at_odds_are_refused(folder):
+def test_settings_that_only_the_model_finds_at_odds_are_rejectd(folder):
     rates = {"channels": 6, "rates": [8, 8], "rate_kernels": [16, 16], "block": 2}
     settings = {**rates, "kernels": [3], "dilations": [[1]], "n_mels": SMALL.n_mels}
     write_card(folder, kind="hifigan", settings=settings)
@@ -177,13 +177,13 @@ def test_settings_that_only_the_model_finds_at_odds_are_refused(folder):
         load_vocoder(folder)
 
 
-def test_weights_of_other_settings_are_refused_by_name(folder, model):
+def test_weights_of_other_settings_are_rejectd_by_name(folder, model):
     write_card(folder, settings={**model.settings, "dim": 24})
     with pytest.raises(DamagedError, match="does not fit its settings: .*pre/kernel.*24"):
         load_vocoder(folder)
 
 
-def test_other_mels_are_refused_by_name(folder):
+def test_other_mels_are_rejectd_by_name(folder):
     found = load_vocoder(folder)
     found.check(SMALL)
     other = replace(SMALL, n_mels=80, fmax=4000.0)

@@ -228,13 +228,13 @@ def test_a_missing_file_is_named(tmp_path, name):
         ('{"format": 3, "myxtts": "9.0"}', "format 3, made by myxtts 9.0, .*install a later one"),
     ],
 )
-def test_a_foreign_or_future_card_is_refused(tmp_path, content, reason):
+def test_a_foreign_or_future_card_is_rejectd(tmp_path, content, reason):
     (save(tmp_path / "voice") / "voice.json").write_text(content)
     with pytest.raises(CheckpointError, match=reason):
         load(tmp_path)
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
+def test_weights_of_another_model_are_rejectd(tmp_path):
     folder = save(tmp_path / "voice")
     text = (folder / "config.yaml").read_text()
     (folder / "config.yaml").write_text(text.replace("n_mels: 6", "n_mels: 7"))

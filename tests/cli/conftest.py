@@ -1,5 +1,4 @@
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,20 +6,13 @@ from pathlib import Path
 import pytest
 
 from myxtts.cli.main import main
-from tests.helpers.make_corpus import make_corpus
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def pristine(tmp_path_factory) -> Path:
-    """Twelve short recordings, never written to."""
-    return make_corpus(tmp_path_factory.mktemp("pristine") / "corpus", 12, seconds=(0.6, 1.0))
-
-
-@pytest.fixture
-def corpus(pristine, tmp_path) -> Path:
-    return Path(shutil.copytree(pristine, tmp_path / "corpus"))
+def usual_corpus() -> dict:
+    return {"count": 12, "seconds": (0.6, 1.0)}
 
 
 @pytest.fixture(autouse=True)

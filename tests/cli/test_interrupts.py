@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from myxtts.cli.interrupts import heeded
+from myxtts.cli.interrupts import handled
 from tests.cli.conftest import ROOT
 
 # Stands for TensorFlow: it says that it is being imported, and drops every KeyboardInterrupt.
@@ -94,7 +94,7 @@ def test_an_interrupt_that_comes_while_importing_is_raised_afterwards(stubborn, 
         "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nhas_gone_on = True\n"
     )
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), heeded():
+    with pytest.raises(KeyboardInterrupt), handled():
         import slow_to_import.asks
 
         assert slow_to_import.asks.has_gone_on
@@ -110,7 +110,7 @@ def test_an_interrupt_that_a_destructor_drops_is_raised_again():
             time.sleep(0.01)
 
     before = sys.unraisablehook
-    with pytest.raises(KeyboardInterrupt), heeded():
+    with pytest.raises(KeyboardInterrupt), handled():
         Last()
         time.sleep(20)
     assert sys.unraisablehook is before

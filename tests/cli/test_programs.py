@@ -16,7 +16,7 @@ def test_without_a_corpus_it_says_so(capsys):
     assert "./data/ljspeech" in capsys.readouterr().err
 
 
-def test_it_refuses_too_few_batches(capsys, corpus):
+def test_it_rejects_too_few_batches(capsys, corpus):
     assert programs.performance(["--test-data-path", str(corpus), "--num-batches", "1"]) == 2
     assert "--num-batches must be at least 2" in capsys.readouterr().err
 

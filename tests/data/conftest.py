@@ -19,32 +19,23 @@ TRAINED = 26  # of these; the others are held out
 
 
 @pytest.fixture(scope="session")
-def corpus_path(tmp_path_factory) -> Path:
-    """Thirty utterances of two speakers; nothing may be written to it."""
-    path = tmp_path_factory.mktemp("corpora") / "original"
-    return make_corpus(path, UTTERANCES, speakers=2, seconds=(0.5, 1.2))
+def usual_corpus() -> dict:
+    return {"count": UTTERANCES, "speakers": 2, "seconds": (0.5, 1.2)}
 
 
 @pytest.fixture(scope="session")
-def prepared_path(corpus_path, tmp_path_factory) -> Path:
-    """The same with everything in its cache; nothing may be written to it either."""
+def prepared_path(usual_corpus, tmp_path_factory) -> Path:
+    """The usual corpus with everything in its cache; nothing may be written to it."""
     from myxtts.data.batches.training_data import TrainingData
 
-    path = tmp_path_factory.mktemp("corpora") / "prepared"
-    shutil.copytree(corpus_path, path)
+    path = make_corpus(tmp_path_factory.mktemp("corpora") / "prepared", **usual_corpus)
     TrainingData(configured(path, preprocessing_mode="precompute"))
     return path
 
 
 @pytest.fixture
-def corpus(corpus_path, tmp_path) -> Path:
-    """A copy of the corpus to do anything with."""
-    return Path(shutil.copytree(corpus_path, tmp_path / "corpus"))
-
-
-@pytest.fixture
 def prepared(prepared_path, tmp_path) -> Path:
-    """A copy of the corpus and its cache to do anything with."""
+    """A copy of it to do anything with."""
     return Path(shutil.copytree(prepared_path, tmp_path / "prepared"))
 
 

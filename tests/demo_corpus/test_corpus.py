@@ -99,7 +99,7 @@ def test_more_sentences_than_the_grammar_has_is_an_error(monkeypatch):
         corpus_sentences("en", 3)
 
 
-def test_english_sentences_hold_every_phoneme_often():
+def test_english_sentences_contain_every_phoneme_often():
     counts = Counter()
     for words in phonemes(corpus_sentences("en", 400)):
         counts.update(re.findall("|".join(sorted(CONSONANTS + VOWELS, key=len)[::-1]), words))
@@ -146,7 +146,7 @@ def test_recordings_are_levelled_and_trimmed(corpus):
         assert abs(loud[0] - 2205) <= 1 and abs(len(samples) - 1 - loud[-1] - 2205) <= 1
 
 
-def test_speakers_say_the_same_sentence_differently(tmp_path):
+def test_speakers_differ_in_the_same_sentence(tmp_path):
     voices = [DemoVoice("rob", 150), DemoVoice("f3", 150)]
     speak_jobs(plan_jobs("en", voices, ["The river is wide."] * 2), tmp_path)
     first, second = ((tmp_path / f"{v.name}-0001.wav").read_bytes() for v in voices)
@@ -184,7 +184,7 @@ def test_names_of_voices_are_unique_even_where_case_is_ignored(language):
 
 
 @pytest.mark.parametrize("language", ["en", "fa"])
-def test_a_variant_said_twice_differs_clearly_in_pitch(language):
+def test_voices_of_one_variant_differ_clearly_in_pitch(language):
     voices = choose_voices(language, 48)
     for number, voice in enumerate(voices):
         others = [v.pitch for v in voices[:number] if v.variant == voice.variant]
@@ -239,7 +239,7 @@ def test_persian_is_spoken(tmp_path):
     assert len(list((corpus / "wavs").iterdir())) == 3
 
 
-def test_a_corpus_that_is_there_is_left_alone(corpus, monkeypatch):
+def test_an_existing_corpus_is_reused(corpus, monkeypatch):
     monkeypatch.setattr(demo, "CHUNK", 2)
     monkeypatch.setattr(demo, "speak_jobs", lambda *_: pytest.fail("it spoke again"))
     before = (corpus / "demo.json").stat().st_mtime_ns
@@ -247,7 +247,7 @@ def test_a_corpus_that_is_there_is_left_alone(corpus, monkeypatch):
     assert (corpus / "demo.json").stat().st_mtime_ns == before
 
 
-def test_another_or_a_damaged_corpus_is_not_written_over(corpus, tmp_path, monkeypatch):
+def test_another_or_a_damaged_corpus_is_not_overwritten(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "CHUNK", 2)
     with pytest.raises(UserError, match="another built-in corpus"):
         make_demo(corpus, speakers=1, clauses=3)
@@ -271,20 +271,20 @@ def test_another_or_a_damaged_corpus_is_not_written_over(corpus, tmp_path, monke
         ({"clauses": -3}, "clauses must be at least 1"),
     ],
 )
-def test_bad_arguments_are_refused(arguments, message, tmp_path):
+def test_bad_arguments_are_rejected(arguments, message, tmp_path):
     with pytest.raises(UserError, match=message):
         make_demo(tmp_path / "x", **arguments)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_variant_is_refused(tmp_path, monkeypatch):
+def test_an_unknown_variant_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setitem(demo.VOICES, "en", (DemoVoice("nobody", 150),))
     with pytest.raises(UserError, match="no variant for the voice 'en-us\\+nobody'"):
         make_demo(tmp_path / "x", speakers=1, clauses=2)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failing_voice_process_is_reported_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_failing_espeak_process_is_reported_and_leaves_no_files(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "_check_espeak", lambda voices: None)
     monkeypatch.setitem(demo.ESPEAK_LANGUAGE, "en", "no-such-language")
     with pytest.raises(UserError, match="espeak-ng has no voice 'no-such-language"):
@@ -292,13 +292,13 @@ def test_a_failing_voice_process_is_reported_and_leaves_nothing(tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_reported(tmp_path):
+def test_an_unwritable_target_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="Could not write the built-in corpus"):
         make_demo(tmp_path / "file" / "x", speakers=1, clauses=2)
 
 
-def test_a_disk_that_turns_read_only_is_explained(tmp_path, monkeypatch):
+def test_a_disk_that_becomes_read_only_is_reported(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EROFS, "Read-only file system")
 
@@ -309,8 +309,8 @@ def test_a_disk_that_turns_read_only_is_explained(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("clauses", [2, 3])
-def test_a_corpus_that_another_process_made_meanwhile_is_taken(tmp_path, monkeypatch, clauses):
-    """The other one speaks as many clauses as this one, or more."""
+def test_a_corpus_that_another_process_made_meanwhile_is_reused(tmp_path, monkeypatch, clauses):
+    """The other process makes as many clauses as this one, or more."""
 
     def speak(jobs, folder, *_):
         for name, _ in jobs[0]["lines"]:
@@ -333,7 +333,7 @@ def test_a_corpus_that_another_process_made_meanwhile_is_taken(tmp_path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_ctrl_c_leaves_nothing_half_made(tmp_path):
+def test_ctrl_c_leaves_no_files(tmp_path):
     process = start_making(tmp_path / "x")
     process.send_signal(signal.SIGINT)
     process.wait(timeout=20)
@@ -341,7 +341,7 @@ def test_ctrl_c_leaves_nothing_half_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_make_starts_over_cleanly(tmp_path):
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     process = start_making(tmp_path / "x")
     process.kill()
     process.wait()
@@ -369,7 +369,7 @@ def start_making(target: Path) -> subprocess.Popen:
     return process
 
 
-def test_small_dataset_keeps_its_validation_apart(tmp_path):
+def test_the_small_dataset_separates_training_and_validation(tmp_path):
     made = make_small_dataset(tmp_path / "small_dataset_test")
     texts = {}
     for part, count in {"dataset_train_small": 48, "dataset_val_small": 12}.items():

@@ -58,7 +58,7 @@ def test_the_model_gets_the_recording_as_its_own_reference(voice):
     assert inputs["prior_weight"] == 0.0
 
 
-def test_many_recordings_go_in_several_batches(voice, monkeypatch):
+def test_many_recordings_are_aligned_in_several_batches(voice, monkeypatch):
     monkeypatch.setattr(alignment, "BATCH", 2)
     found = align(voice, [np.zeros((4 + n, 80), np.float32) for n in range(5)], ["a"] * 5, "en")
     assert [len(one.frame_tokens) for one in found] == [4, 5, 6, 7, 8]

@@ -1,4 +1,4 @@
-"""One evaluation through all its parts: each measure moves as it should, or says why it cannot."""
+"""One evaluation through all metrics: each reacts to what it measures, or gives a reason."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,7 @@ from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
 from myxtts.evaluation.evaluator import choose_utterances, evaluate
 from myxtts.evaluation.metrics.quality import QualityScore
-from myxtts.evaluation.metrics.robustness import Attempt, HardSpeech, measure_pace
+from myxtts.evaluation.metrics.robustness import Attempt, HardSpeech, usual_durations
 from myxtts.evaluation.metrics.session import Judges, Sentence, Subject
 from myxtts.evaluation.metrics.speaker import median_pitch
 from myxtts.evaluation.metrics.table import (
@@ -54,7 +54,7 @@ def voiced(text: str, speaker: str = "anna") -> np.ndarray:
 
 
 class Ear:
-    """Hears the words whose samples it knows, half a second at a time, and nothing else."""
+    """Recognises the words whose samples it knows, half a second at a time."""
 
     name = "a fake ear"
 
@@ -69,10 +69,10 @@ class Ear:
     def hear(self, samples) -> str:
         words = []
         for start in range(0, len(samples) - RATE // 2 + 1, RATE // 2):
-            piece = samples[start : start + RATE // 2]
+            segment = samples[start : start + RATE // 2]
             for (word, _), own in self.known.items():
-                length = np.linalg.norm(piece) * np.linalg.norm(own)
-                if length and np.dot(piece, own) / length > 0.97:
+                length = np.linalg.norm(segment) * np.linalg.norm(own)
+                if length and np.dot(segment, own) / length > 0.97:
                     words.append(word)
         return " ".join(words)
 
@@ -115,7 +115,7 @@ TEXTS = (
 
 
 def subject(speak=lambda text, number: voiced(text), **changed) -> Subject:
-    """What `speak` makes of four texts, next to their recordings."""
+    """Four texts as spoken by `speak`, and their recordings."""
     sentences = [
         Sentence(f"s{n}", text, speak(text, n), "anna", voiced(text), voiced(text))
         for n, text in enumerate(TEXTS)
@@ -125,7 +125,7 @@ def subject(speak=lambda text, number: voiced(text), **changed) -> Subject:
     hard = HardSpeech(
         [Attempt("plain", "amber", np.array([5, 6]), np.array([20, 23]), 43)],
         [voiced("amber")],
-        measure_pace([np.array([5, 6] * 5)], [np.array([20, 23] * 5)]),
+        usual_durations([np.array([5, 6] * 5)], [np.array([20, 23] * 5)]),
     )
     given = {"vocoder": "none", "known": known, "hard": hard}
     return Subject("test", "en", SPEC, sentences, **{**given, **changed})
@@ -140,7 +140,7 @@ def speech(found) -> dict[str, float]:
     return {name: one.intervals[SPEECH].value for name, one in found.measures.items()}
 
 
-def test_speech_that_is_its_recording_has_nothing_to_be_blamed_for(perfect):
+def test_speech_equal_to_its_recording_has_perfect_figures(perfect):
     scores = perfect.scores()
     assert scores["wer"] == scores["cer"] == 0.0
     assert scores["mcd"] == pytest.approx(0.0, abs=1e-6)
@@ -153,7 +153,7 @@ def test_speech_that_is_its_recording_has_nothing_to_be_blamed_for(perfect):
     assert perfect.judges[ASR] == "a fake ear"
 
 
-def test_every_figure_stands_beside_its_ceilings_with_an_interval(perfect):
+def test_every_figure_has_an_interval_and_its_ceilings(perfect):
     for name in ("wer", "mos", "similarity", "loudness"):
         assert set(perfect.measures[name].intervals) == {SPEECH, RECORDED, RESYNTHESIS}
     for name in ("mcd", "f0_rmse", "warped_estoi"):
@@ -183,7 +183,7 @@ def stranger(text, number):
 
 
 @pytest.mark.parametrize("speak", [noise, silence, drone])
-def test_what_is_no_speech_is_not_understood(perfect, speak):
+def test_sounds_other_than_speech_are_not_understood(perfect, speak):
     found = evaluate(subject(speak), JUDGES)
     assert found.scores()["wer"] == 1.0
     assert found.measures["wer"].intervals[RECORDED].value == 0.0  # the ceiling does not move
@@ -198,7 +198,7 @@ def test_noise_and_drones_are_far_from_recordings(perfect, speak):
     assert found["similarity"] < perfect.scores()["similarity"] - 0.1
 
 
-def test_silence_has_no_figures_but_its_own(perfect):
+def test_silence_has_no_figures_but_the_share_of_silence(perfect):
     found = speech(evaluate(subject(silence), JUDGES))
     for name in ("mcd", "f0_rmse", "warped_estoi", "similarity", "loudness"):
         assert math.isnan(found[name])
@@ -209,14 +209,14 @@ def test_noise_is_rated_below_speech(perfect):
     assert speech(evaluate(subject(noise), JUDGES))["mos"] < perfect.scores()["mos"] - 1.0
 
 
-def test_shuffled_words_are_heard_and_are_another_sentence(perfect):
+def test_shuffled_words_raise_the_error_rate_and_keep_the_speaker(perfect):
     found = evaluate(subject(shuffled), JUDGES).scores()
     assert found["wer"] >= 0.5
     assert found["mcd"] > 1.0
     assert found["similarity"] == pytest.approx(perfect.scores()["similarity"], abs=0.05)
 
 
-def test_another_speaker_says_the_words_in_another_voice(perfect):
+def test_another_speaker_keeps_the_words_and_loses_the_similarity(perfect):
     found = evaluate(subject(stranger), JUDGES)
     assert found.scores()["wer"] == 0.0
     assert found.scores()["right_speaker"] == 0.0
@@ -227,12 +227,12 @@ def test_another_speaker_says_the_words_in_another_voice(perfect):
     assert len(found.speakers.among.same) == 6 and len(found.speakers.among.different) == 9
 
 
-def test_a_sentence_that_was_not_said_ranks_last():
+def test_a_silent_sentence_ranks_last():
     speak = lambda text, number: silence(text, 0) if number == 1 else voiced(text)  # noqa: E731
     assert evaluate(subject(speak), JUDGES).ranked() == [0, 2, 3, 1]
 
 
-def test_a_part_that_cannot_run_says_why_and_the_others_go_on():
+def test_a_metric_that_cannot_run_gives_a_reason_and_the_others_run():
     judges = Judges(None, None, None, absent={RATER: "its weights are not here"})
     found = evaluate(subject(hard=None, absent={RECORDINGS: "other speakers"}), judges)
     assert found.not_measured == {
@@ -240,20 +240,20 @@ def test_a_part_that_cannot_run_says_why_and_the_others_go_on():
         RATER: "its weights are not here",
         RECORDINGS: "other speakers",
         ENCODER: "there is no speaker encoder",
-        HARD_TEXTS: "only a voice can be asked to speak hard texts",
+        HARD_TEXTS: "only a voice can speak hard texts",
     }
     assert "wer" not in found.measures and "loudness" in found.measures
     assert found.fault_counts == [] and found.ranked() == [0, 1, 2, 3]
 
 
-def test_a_user_error_in_a_part_is_its_reason():
+def test_the_message_of_a_user_error_is_the_reason():
     class Deaf(Ear):
         def transcribe_many(self, recordings, progress=None):
             raise UserError("the model is gone")
 
     found = evaluate(subject(), Judges(Deaf(), Rater(), embed))
     assert found.not_measured == {ASR: "the model is gone"}
-    assert found.fault_counts[0].repeated is None  # nobody listened
+    assert found.fault_counts[0].repeated is None  # without an ASR
 
 
 def test_without_ceilings_recordings_are_only_compared_with():
@@ -275,13 +275,25 @@ def test_repeated_words_are_found_in_hard_texts():
     said = HardSpeech(
         [Attempt("plain", "amber bridge", np.array([5, 6]), np.array([20, 23]), 43)],
         [voiced("amber bridge amber bridge")],
-        measure_pace([np.array([5, 6] * 5)], [np.array([20, 23] * 5)]),
+        usual_durations([np.array([5, 6] * 5)], [np.array([20, 23] * 5)]),
     )
     found = evaluate(subject(hard=said), JUDGES)
     assert found.faults[0].repeated == "amber bridge" and found.fault_counts[-1].repeated == 1
 
 
-def test_lost_words_and_stuck_sounds_are_skipped_and_endless_sentences():
+def test_sentences_below_half_or_above_twice_their_length_are_skipped_or_endless():
+    shares = (0.5, 0.49, 2.0, 2.1)  # half and twice the length are still accepted
+
+    def speak(text, number):
+        recorded = voiced(text)
+        return np.resize(recorded, round(shares[number] * len(recorded)))
+
+    found = evaluate(subject(speak), Judges(), metrics=["skipped", "endless"])
+    assert found.measures["skipped"].values[SPEECH].tolist() == [0, 1, 0, 0]
+    assert found.measures["endless"].values[SPEECH].tolist() == [0, 0, 0, 1]
+
+
+def test_lost_words_mean_skipped_and_long_sounds_mean_endless_sentences():
     speak = lambda text, number: noise(text, 0) if number == 1 else voiced(text)  # noqa: E731
     given = subject(speak)
     frames = [np.array([90 if number == 2 else 9]) for number in range(4)]  # 90 frames are 1.04 s
@@ -292,7 +304,7 @@ def test_lost_words_and_stuck_sounds_are_skipped_and_endless_sentences():
     assert found.measures["skipped"].values[SPEECH].tolist() == [0, 1, 0, 0]
     assert found.measures["endless"].values[SPEECH].tolist() == [0, 0, 1, 0]
     assert set(found.measures) == {"skipped", "endless"} and found.heard == {}
-    # Without an ASR the lengths alone can tell.
+    # Without an ASR only the lengths count.
     found = evaluate(given, Judges(), metrics=["skipped"])
     assert found.scores() == {"skipped": 0.0}
 

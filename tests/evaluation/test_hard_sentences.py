@@ -17,7 +17,7 @@ def test_both_languages_have_the_same_kinds():
 
 
 @pytest.mark.parametrize("language", ["en", "fa"])
-def test_every_sentence_is_one_of_its_kind(language):
+def test_every_sentence_fits_its_kind(language):
     texts = [one.text for one in hard_sentences(language)]
     assert len(set(texts)) == len(texts)
     assert all(plain_words(text, language) for text in texts)

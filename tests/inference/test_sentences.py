@@ -19,7 +19,7 @@ def always(text: str) -> bool:
 
 
 def sentences(text: str, language: str = "en") -> list[str]:
-    return [piece.text for piece in cut_text(text, language, always)]
+    return [segment.text for segment in cut_text(text, language, always)]
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_other_languages_are_cut_at_their_own_marks(language, text, parts):
     assert sentences(text, language) == parts
 
 
-def test_pieces_know_what_ends_with_them():
+def test_segments_know_what_ends_with_them():
     text = "One, two. Three.\nFour.\n\n \nFive; six"
-    pieces = cut_text(text, "en", lambda part: len(part) < 9)
-    assert [(piece.text, piece.ends) for piece in pieces] == [
+    segments = cut_text(text, "en", lambda part: len(part) < 9)
+    assert [(segment.text, segment.ends) for segment in segments] == [
         ("One,", CLAUSE),
         ("two.", SENTENCE),
         ("Three.", SENTENCE),
@@ -122,10 +122,10 @@ def test_no_word_is_lost(seed):
     ]
     words += ["word", "Word", "x" * 40, "e.g.", '"Hi!"', "—", "\n\n", "..."]
     text = " ".join(rng.choices(words, k=200))
-    pieces = cut_text(text, rng.choice(["en", "fa", "zh-cn"]), lambda part: len(part) <= 30)
-    said = "".join(piece.text for piece in pieces)
+    segments = cut_text(text, rng.choice(["en", "fa", "zh-cn"]), lambda part: len(part) <= 30)
+    said = "".join(segment.text for segment in segments)
     assert said.replace(" ", "") == "".join(text.split())
-    assert all(0 < len(piece.text) <= 30 for piece in pieces)
+    assert all(0 < len(segment.text) <= 30 for segment in segments)
 
 
 def test_the_parts_of_a_text_put_together_are_the_text():
@@ -148,7 +148,7 @@ def test_the_work_of_cutting_grows_with_the_length_of_the_text(unit):
 
 
 class Read:
-    """A text in parts that tells how much of it was read."""
+    """A text in parts that counts how much of it was read."""
 
     def __init__(self, text: str, size: int):
         self.text, self.size, self.count = text, size, 0
@@ -177,7 +177,7 @@ class Read:
     ],
 )
 @pytest.mark.parametrize("size", [7, 1000])
-def test_the_first_piece_of_a_text_twice_as_long_needs_no_more_of_it(unit, size):
+def test_the_first_segment_of_a_text_twice_as_long_needs_no_more_of_it(unit, size):
     counts = []
     for length in (50_000, 100_000):
         source = Read(unit * (length // len(unit)), size)

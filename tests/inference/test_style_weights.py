@@ -60,7 +60,7 @@ def test_style_weights_change_the_mel_and_nothing_else_does(folder, say):
     np.testing.assert_array_equal(first, again)
 
 
-def test_the_speaker_is_heard_beside_the_style(folder, say):
+def test_the_speaker_matters_in_addition_to_the_style(folder, say):
     anna, ben = (
         say(folder, "--speaker", name, "--style-weights=-0.5,0,0.5,1") for name in ("anna", "ben")
     )

@@ -29,7 +29,7 @@ def noise(seconds: float, level: float = 0.1) -> np.ndarray:
     return samples.astype(np.float32)
 
 
-def test_every_token_is_heard_and_every_frame_has_its_samples():
+def test_every_token_is_spoken_and_every_frame_has_its_samples():
     speech = synthesizer().speak("Hello world.")
     tokens = len("hello world.") + 2  # BOS and EOS
     assert speech.sentences == ("Hello world.",)
@@ -39,7 +39,7 @@ def test_every_token_is_heard_and_every_frame_has_its_samples():
     assert speech.seconds == pytest.approx(len(speech.samples) / RATE)
 
 
-def test_it_tells_how_long_each_token_lasts_and_how_much_is_pause():
+def test_speech_has_the_durations_of_tokens_and_of_pauses():
     voice = synthesizer()
     both, (short, long) = voice.speak("Hi. Hello."), voice.speak_many(["Hi.", "Hello."])
     assert short.durations.tolist() == [FRAMES_PER_TOKEN] * (len("hi.") + 2)
@@ -47,6 +47,14 @@ def test_it_tells_how_long_each_token_lasts_and_how_much_is_pause():
     np.testing.assert_array_equal(both.durations, [*short.durations, *long.durations])
     assert (both.pause_frames, short.pause_frames) == (PAUSE_FRAMES, 0)
     assert both.spoken_frames == both.durations.sum() == len(both.mel) - PAUSE_FRAMES
+
+
+def test_a_loaded_voice_has_run_once_before_it_speaks():
+    model = FakeModel()
+    synthesizer = Synthesizer.load(fake_voice(model=model), "griffin_lim", may_be_endless=True)
+    assert len(model.batches) == 1 and synthesizer.may_be_endless
+    with pytest.raises(UserError, match="wavenet"):
+        Synthesizer.load(fake_voice(), "wavenet")
 
 
 def test_a_sentence_sounds_the_same_whatever_stands_around_it():
@@ -79,7 +87,7 @@ def test_the_stream_put_together_is_the_speech():
     np.testing.assert_array_equal(np.concatenate([p.mel for p in parts]), whole.mel)
 
 
-def test_the_stream_speaks_only_when_it_is_asked():
+def test_the_stream_speaks_only_on_demand():
     voice = synthesizer()
     stream = voice.stream("One. Two. Three.")
     next(stream)
@@ -98,14 +106,14 @@ def test_many_texts_are_said_as_each_of_them_alone():
 
 
 def test_batches_are_of_about_one_length():
-    voice, told = synthesizer(), []
+    voice, reported = synthesizer(), []
     texts = ["a" * (1 + index % 7) for index in range(40)]
-    voice.speak_many(texts, progress=lambda done, total: told.append((done, total)))
+    voice.speak_many(texts, progress=lambda done, total: reported.append((done, total)))
     batches = voice.voice.model.batches
     assert [len(batch) for batch in batches] == [16, 16, 8]
     lengths = [length for batch in batches for length in batch]
     assert lengths == sorted(lengths)
-    assert told == [(16, 40), (32, 40), (40, 40)]
+    assert reported == [(16, 40), (32, 40), (40, 40)]
 
 
 def test_no_text_gives_no_speech():
@@ -140,7 +148,7 @@ def test_text_with_nothing_to_say_is_an_error(text):
             say(text)
 
 
-def test_what_has_no_sound_is_left_out():
+def test_what_has_no_sound_is_skipped():
     assert synthesizer().speak("One. ... \n\n — Two.").sentences == ("One.", "— Two.")
 
 
@@ -302,12 +310,12 @@ def test_an_unknown_vocoder_is_an_error_that_names_the_known():
         Synthesizer(fake_voice(), vocoder="wavenet")
 
 
-def test_an_unknown_manner_is_a_mistake_of_the_caller():
+def test_an_unknown_option_is_a_mistake_of_the_caller():
     with pytest.raises(TypeError, match="pitch"):
         synthesizer().speak("One.", pitch=2)
 
 
-def test_the_first_sentence_of_a_book_is_heard_before_the_rest_is_read():
+def test_the_first_sentence_of_a_book_is_spoken_before_the_rest_is_read():
     counts = []
     for sentences in (2_000, 4_000):
         read = []
@@ -329,7 +337,7 @@ def test_endless_silence_after_a_sentence_does_not_hold_it_back():
     assert first.sentences == ("One.",)
 
 
-def test_latin_words_in_a_persian_text_are_told_of_once(caplog):
+def test_latin_words_in_a_persian_text_cause_one_warning(caplog):
     voice = synthesizer(languages=("fa",))
     voice.speak("درگاه USB و Google است.")
     voice.speak("درگاه HDMI است.")

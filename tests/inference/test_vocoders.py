@@ -21,7 +21,7 @@ FRAMES = 120
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["no projections", "projections"])
 def vocoder(request) -> Vocoder:
-    """Of random weights; it hears another pitch in every frame."""
+    """Of random weights; it predicts another pitch in every frame."""
     return Vocoder(tiny_vocoder(SMALL, projections=request.param))
 
 
@@ -154,7 +154,7 @@ def test_a_folder_without_a_vocoder_is_named_with_all_that_was_looked_for(run):
         choose_vocoder(str(run), run, SMALL)
 
 
-def test_a_run_with_an_istft_is_not_asked_for_its_hifigan(run, saved, monkeypatch, tmp_path):
+def test_a_run_with_an_istft_is_not_searched_for_a_hifigan(run, saved, monkeypatch, tmp_path):
     shutil.copytree(saved, run / "vocoder")
     monkeypatch.chdir(tmp_path)  # where there are no public weights
     with pytest.raises(CheckpointError, match="`myxtts weights get hifigan_universal`"):
@@ -162,13 +162,13 @@ def test_a_run_with_an_istft_is_not_asked_for_its_hifigan(run, saved, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["auto", "istft"])
-def test_other_mels_than_the_vocoder_knows_are_refused(run, saved, name):
+def test_other_mels_than_the_vocoder_knows_are_rejectd(run, saved, name):
     shutil.copytree(saved, run / "vocoder")
     with pytest.raises(CheckpointError, match="other mels.*n_mels 20 here 80"):
         choose_vocoder(name, run, AudioSpec())
 
 
-def test_a_name_that_nobody_has_is_refused_with_those_there_are(monkeypatch, tmp_path):
+def test_a_name_that_nobody_has_is_rejectd_with_those_there_are(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="no vocoder 'hifigna' here.*auto, griffin_lim, istft"):
         check_name("hifigna")
@@ -176,7 +176,7 @@ def test_a_name_that_nobody_has_is_refused_with_those_there_are(monkeypatch, tmp
         choose_vocoder("hifigna", tmp_path, SMALL)
 
 
-def test_names_and_paths_that_are_there_are_not_refused(tmp_path):
+def test_names_and_paths_that_are_there_are_not_rejectd(tmp_path):
     for name in (*vocoders.names(), "hifigan_universal", str(tmp_path)):
         check_name(name)
     assert vocoders.names() == ("auto", "griffin_lim", "istft", "hifigan")

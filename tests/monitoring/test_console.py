@@ -38,3 +38,12 @@ def test_logging_that_the_user_has_set_up_is_left_alone(forget_logging, capsys, 
     logging.getLogger("myxtts.training.hooks.log").info("Train loss components: mel_loss=1")
     assert logging.getLogger(name).handlers == [own]
     assert logging.getLogger("myxtts").level == logging.NOTSET and capsys.readouterr().err == ""
+
+
+def test_rows_of_text_stand_in_columns():
+    rows = [("name", "count", "why"), ("a", "10", ""), ("longer", "2", "so")]
+    assert console.columns(rows, right=(1,)).splitlines() == [
+        "name    count  why",
+        "a          10",
+        "longer      2  so",
+    ]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.cores import available_cores, map_on_cores
 
 
 @pytest.fixture
@@ -72,3 +72,11 @@ def test_affinity_counts(root, monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert available_cores(root({})) == 6
+
+
+def test_a_map_on_cores_keeps_the_order_and_reports_each_result():
+    done = []
+    found = map_on_cores(lambda item: 2 * item, [3, 1, 2], lambda *counts: done.append(counts))
+    assert found == [6, 2, 4]
+    assert done == [(1, 3), (2, 3), (3, 3)]
+    assert map_on_cores(str, [], workers=1) == []

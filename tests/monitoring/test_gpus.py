@@ -125,7 +125,7 @@ L4 = GpuSample(
 )
 
 
-def test_a_gpu_says_all_that_is_asked():
+def test_a_sample_has_every_value_that_the_gpu_reports():
     reader = GpuReader.open(FakeNvml(reasons=0x24))
     assert reader.reason == ""
     assert reader.driver == "570.86.15"
@@ -148,7 +148,7 @@ def test_every_gpu_is_read():
         ("nvmlDeviceGetClockInfo", ["sm_clock_mhz", "memory_clock_mhz"]),
     ],
 )
-def test_what_a_gpu_does_not_tell_is_none_alone(query, fields):
+def test_only_what_a_gpu_does_not_report_is_none(query, fields):
     (found,) = GpuReader.open(FakeNvml(reasons=0x24, fails={query: 3})).read()
     for name in (*GpuSample.__dataclass_fields__, "memory_percent"):
         assert getattr(found, name) == (None if name in fields else getattr(L4, name)), name

@@ -16,7 +16,7 @@ def activities(moments):
     return Activities(lambda: moments[0])
 
 
-def test_silence_is_broken_by_what_goes_on_and_for_how_long(activities, moments):
+def test_silence_is_broken_by_the_activity_and_its_duration(activities, moments):
     with activities.doing("step 3 of 200"):
         moments[0] = 29.9
         assert activities.overdue(30.0) == ""
@@ -47,7 +47,7 @@ def test_the_innermost_activity_is_named_and_a_new_name_starts_its_time(activiti
     assert activities.current() is None
 
 
-def test_nothing_is_said_where_nothing_goes_on(activities, moments):
+def test_nothing_is_said_where_nothing_runs(activities, moments):
     moments[0] = 1e6
     assert activities.overdue(30.0) == ""
 

@@ -34,7 +34,7 @@ def test_a_changed_line_is_an_error_that_names_file_and_line(tmp_path, old, new)
         read_lines(path)
 
 
-def test_lines_of_earlier_versions_have_no_checksum_and_a_torn_one_is_left_out(tmp_path):
+def test_lines_of_earlier_versions_have_no_checksum_and_a_torn_one_is_dropped(tmp_path):
     path = tmp_path / "history.jsonl"
     checked = encode_line({"step": 2, "loss": None}).text
     path.write_bytes(b'{"step": 1, "loss": 0.5}\n' + checked + checked[:9])

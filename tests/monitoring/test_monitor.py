@@ -35,7 +35,7 @@ def test_without_steps_there_is_no_verdict():
     found = PerformanceMonitor().get_bottleneck_analysis()
     assert "bottleneck" not in found and found["operations"] == {}
     report = PerformanceMonitor().get_summary_report()
-    assert "Steps: none was told of" in report and "Machine: not sampled" in report
+    assert "Steps: none was logged" in report and "Machine: not sampled" in report
 
 
 def test_operations_are_timed_by_name_from_any_thread():
@@ -83,7 +83,7 @@ def test_a_process_has_one_monitor_and_prints_its_report(monkeypatch, capsys):
     assert "Verdict: Healthy" in capsys.readouterr().out
 
 
-def test_training_data_tell_the_monitor_of_the_process(monkeypatch, tmp_path):
+def test_training_data_report_to_the_monitor_of_the_process(monkeypatch, tmp_path):
     monkeypatch.setattr(monitoring, "_own", None)
     corpus = make_corpus(tmp_path / "corpus", 8)
     config = XTTSConfig(data_path=str(corpus), preprocessing_mode="precompute", val_fraction=0.0)

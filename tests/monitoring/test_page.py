@@ -164,7 +164,7 @@ def test_what_is_empty_has_no_section(tmp_path):
     )
 
 
-def test_values_that_are_not_finite_are_gaps_and_are_told(tmp_path):
+def test_values_that_are_not_finite_are_gaps_with_a_note(tmp_path):
     text = written(tmp_path, make_facts())
     losses = charts_in(text)["losses"]
     assert losses["series"][2]["y"] == [0.5, None, 0.2, 0.1]
@@ -204,14 +204,14 @@ def test_series_of_one_unit_share_a_chart(tmp_path):
     assert charts["system1"]["unit"] == "MB/s" and "system2" not in charts
 
 
-def test_points_that_are_means_are_told(tmp_path):
+def test_points_that_are_means_have_a_note(tmp_path):
     long, short = [(n, 1.0) for n in range(3000)], [(1, 1.0)]
-    told = {
+    charts = {
         names: charts_in(written(tmp_path, PageFacts("A", "B", True, losses=losses)))
         for names, losses in (("one", {"a": long}), ("two", {"a": long, "b": short}))
     }
-    assert told["one"]["losses"]["notes"] == ["Each point is the mean of 2 values."]
-    assert told["two"]["losses"]["notes"] == ["Each point of a is the mean of 2 values."]
+    assert charts["one"]["losses"]["notes"] == ["Each point is the mean of 2 values."]
+    assert charts["two"]["losses"]["notes"] == ["Each point of a is the mean of 2 values."]
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_a_million_steps_make_a_small_page(tmp_path):
     assert path.stat().st_size < 500_000
 
 
-def test_facts_that_contradict_each_other_are_refused():
+def test_facts_that_contradict_each_other_are_rejectd():
     with pytest.raises(ValueError, match="'device' has 1 values for 2 steps"):
         PageFacts("A", "B", True, steps=[1, 2], phases={"device": [1.0]})
     with pytest.raises(ValueError, match="must ascend"):
@@ -276,7 +276,7 @@ def browser():
 
 @pytest.fixture
 def show(browser, tmp_path):
-    """Open the page of some facts; at the end it must have been quiet and asked for nothing."""
+    """Open the page of some facts; at the end it must have logged and requested nothing."""
     tabs = []
 
     def show(facts: PageFacts, **how):
@@ -338,13 +338,13 @@ def test_a_chart_follows_the_width_of_the_window(show):
 
 
 @pytest.mark.parametrize("width", [1200, 360])
-def test_pointing_at_a_bar_tells_its_numbers(show, width):
+def test_pointing_at_a_bar_shows_its_numbers(show, width):
     tab = show(make_facts(100), width=width)
     tab.move_mouse(*place_of(tab, "time", 55, 100))
-    told = readout(tab, "time")
-    assert told.splitlines()[0] == "Step 55"
+    shown = readout(tab, "time")
+    assert shown.splitlines()[0] == "Step 55"
     assert (
-        told.split()
+        shown.split()
         == "Step 55 device 60 ms waiting for data 150 ms compiling 0 ms all phases 210 ms".split()
     )
     assert tab.evaluate(STICKING_OUT) == []
@@ -357,7 +357,7 @@ def test_pointing_at_a_bar_tells_its_numbers(show, width):
     assert readout(tab, "time") is None
 
 
-def test_a_tap_tells_the_numbers_and_they_stay(show):
+def test_a_tap_shows_the_numbers_and_they_stay(show):
     tab = show(make_facts(100), width=360)
     tab.tap(*place_of(tab, "time", 20, 100))
     assert readout(tab, "time").startswith("Step 20\n")
@@ -366,11 +366,11 @@ def test_a_tap_tells_the_numbers_and_they_stay(show):
     assert readout(tab, "utilisation").split() == "Step 60 utilisation 28.57 %".split()
 
 
-def test_a_thinned_bar_tells_its_steps_and_the_slowest(show):
+def test_a_thinned_bar_shows_its_steps_and_the_slowest(show):
     tab = show(make_facts())
     tab.move_mouse(*place_of(tab, "time", 1, 3000))
-    told = readout(tab, "time")
-    assert told.startswith("Steps 1 to 2, mean") and "slowest step\n6,062 ms" in told
+    shown = readout(tab, "time")
+    assert shown.startswith("Steps 1 to 2, mean") and "slowest step\n6,062 ms" in shown
 
 
 def test_arrow_keys_walk_along_a_line(show):
@@ -389,7 +389,7 @@ def test_arrow_keys_walk_along_a_line(show):
     assert readout(tab, "losses") is None
 
 
-def test_bars_that_are_far_higher_than_the_rest_are_cut_and_told(show):
+def test_bars_that_are_far_higher_than_the_rest_are_cut_with_a_note(show):
     tab = show(make_facts(100))
     caption = "document.querySelector('[data-chart=time] figcaption').textContent"
     choice = "document.querySelector('[data-chart=time] .choice')"
@@ -459,7 +459,7 @@ def place_of(tab, chart: str, step: int, num_steps: int) -> tuple[float, float]:
 
 
 def readout(tab, chart: str) -> str | None:
-    """What a chart tells at the place that is pointed at, if it does."""
+    """What a chart shows at the place that is pointed at, if anything."""
     return tab.evaluate(f"""(() => {{
         const box = document.querySelector("[data-chart={chart}] .readout");
         return box.hidden ? null : box.innerText;

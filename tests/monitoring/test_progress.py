@@ -15,15 +15,15 @@ def lines(monkeypatch, capsys):
     monkeypatch.setattr(module, "time", clock)
 
     def report(*reports) -> list[str]:
-        with progress("download", "MB") as told:
+        with progress("download", "MB") as report:
             for done, total in reports:
-                told(done, total)
+                report(done, total)
         return capsys.readouterr().err.splitlines()
 
     return report
 
 
-def test_a_report_counts_and_tells_the_time_left(lines):
+def test_a_report_counts_and_shows_the_time_left(lines):
     assert lines((50, 100))[0].startswith("download: 50 of 100 MB, ")
     assert lines((100, 100)) == ["download: 100 of 100 MB, 0 s left"]
 

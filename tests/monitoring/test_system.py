@@ -15,6 +15,7 @@ from myxtts.monitoring.system import (
     MemoryLimit,
     SystemSample,
     SystemSampler,
+    gpu_percent,
     machine_sources,
     sample_between,
 )
@@ -164,7 +165,7 @@ def test_a_thread_samples_until_it_is_stopped():
     assert len(sampler.samples) == count
 
 
-def test_an_interval_of_nothing_is_refused():
+def test_an_interval_of_nothing_is_rejectd():
     with pytest.raises(ValueError, match="above 0 seconds, got 0"):
         SystemSampler(interval=0)
 
@@ -275,3 +276,21 @@ def test_a_machine_without_counted_disks_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(psutil, "disk_io_counters", lambda perdisk=False: {} if perdisk else None)
     with pytest.raises(OSError, match="no disk is counted here"):
         system._read_disks(tmp_path)
+
+
+def test_the_busiest_gpu_is_named_by_its_mean_and_a_silent_driver_by_none():
+    loads = [(10, 80), (30, None)]
+    samples = [
+        SystemSample(0.0, gpus=tuple(GpuSample(i, "L4", load) for i, load in enumerate(pair)))
+        for pair in loads
+    ]
+    assert gpu_percent(samples) == 80.0
+    assert gpu_percent([SystemSample(0.0, gpus=(GpuSample(0, "L4", None),))]) is None
+
+
+def test_only_the_given_sources_are_sampled():
+    gpus = (GpuSample(0, "L4", 50),)
+    sampler = SystemSampler(sources={"gpus": lambda: gpus}, clock=iter([0.0, 1.0]).__next__)
+    sampler.sample()
+    sample = sampler.sample()
+    assert sample == SystemSample(1.0, gpus=gpus) and sampler.reasons == {}

@@ -3,7 +3,7 @@ behind it."""
 
 import pytest
 
-from myxtts.monitoring.simulated import SimulatedDevice
+from myxtts.bench.simulated import SimulatedStep
 from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
 from tests.helpers.fake_clock import FakeClock
 
@@ -62,7 +62,7 @@ class AsyncLoop:
     def __init__(self, step_ms: float):
         self.clock = FakeClock()
         self.timeline = timeline_of(self.clock, is_async=True)
-        self.device = SimulatedDevice(step_ms, self.clock, self.clock.advance)
+        self.step = SimulatedStep(step_ms, self.clock, self.clock.advance)
         self.last = None
         self.times: list[StepTimes] = []
 
@@ -70,7 +70,7 @@ class AsyncLoop:
         self.clock.advance(wait * MS)
         self.timeline.mark(WAIT)
         self.timeline.calling()
-        handle = self.device.submit()
+        handle = self.step()
         self.clock.advance(call * MS, cpu=True)
         self.timeline.called(10)
         self.fetch()
@@ -85,7 +85,7 @@ class AsyncLoop:
         if self.last is None:
             return
         self.timeline.mark(OTHER)
-        self.device.wait(self.last)
+        self.step.read(self.last)
         self.last = None
         self.times.append(self.timeline.fetched())
 
@@ -112,10 +112,10 @@ def test_a_slow_loader_starves_the_device_by_what_is_longer_than_a_step():
     assert all(one.device_ms == pytest.approx(20) for one in stalled)
     assert all(one.idle[WAIT] == pytest.approx(30.5, abs=0.6) for one in stalled)
     idle = sum(one.stall_ms for one in loop.times) * MS
-    assert idle == pytest.approx(loop.device.idle_seconds, abs=2 * MS)
+    assert idle == pytest.approx(loop.step.idle_seconds, abs=2 * MS)
 
 
-def test_a_slow_hook_starves_the_device_too_and_is_told_from_data():
+def test_a_slow_hook_starves_the_device_too_and_is_distinguished_from_data():
     loop = AsyncLoop(step_ms=20)
     for _ in range(3):
         loop.turn(seen=True)

@@ -55,7 +55,7 @@ def test_threads_add_to_the_same_totals_and_do_not_nest_in_each_other():
     assert timers.totals() == {"batching": 2.0, "decode": 0.0}
 
 
-def test_the_growth_since_an_earlier_moment_leaves_out_what_stood_still():
+def test_the_difference_to_earlier_totals_has_only_what_changed():
     clock = FakeClock()
     timers = StageTimers(clock)
     with timers.time("read"):

@@ -119,11 +119,11 @@ def test_too_few_steps_predict_no_gain():
         assert math.isnan(verdict.gain) != is_predicted
     few = diagnose(replace(evidence(wait_ms=120.0), steps=2)).sentence
     assert few.endswith(
-        "2 steps are too few to predict the gain, `myxtts profile` tells what that gains."
+        "2 steps are too few to predict the gain, `myxtts profile` measures what that gains."
     )
 
 
-def test_a_gain_beyond_the_cap_is_told_in_words_unless_a_trial_measured_it():
+def test_a_gain_beyond_the_cap_is_given_in_words_unless_a_trial_measured_it():
     verdict = diagnose(evidence(device_ms=4.0, wait_ms=96.0))  # 25 x, if nothing else held it up
     assert verdict.gain == MOST_PREDICTED
     assert "predicted more than 10 x as fast" in verdict.sentence
@@ -150,7 +150,7 @@ def test_overlap_that_is_off_is_to_be_switched_on_and_not_the_mode_changed():
     assert diagnose(evidence(**lost, setup=runtime)).stage == "features"
 
 
-def test_who_stores_all_features_is_not_told_to_store_them():
+def test_where_all_features_are_stored_storing_them_is_no_advice():
     for mode, is_advised in (("precompute", False), ("runtime", True), ("", True)):
         change = diagnose(evidence(wait_ms=40.0, setup=Setup(mode=mode))).change
         assert ("--preprocessing-mode precompute" in change) == is_advised

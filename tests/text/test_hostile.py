@@ -31,8 +31,8 @@ def test_every_language_reads_hostile_texts(code):
 
 def test_hostile_texts_are_cut_without_losing_a_character():
     for name, text in HOSTILE:
-        pieces = cut_text(text, "fa", lambda part: len(part) < 200)
-        assert "".join("".join(p.text for p in pieces).split()) == "".join(text.split()), name
+        segments = cut_text(text, "fa", lambda part: len(part) < 200)
+        assert "".join("".join(p.text for p in segments).split()) == "".join(text.split()), name
 
 
 def test_a_pile_of_marks_on_one_letter_is_cut():

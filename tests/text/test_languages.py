@@ -1,9 +1,14 @@
 """The table of languages."""
 
+import importlib
+import pkgutil
+
 import pytest
 
 from myxtts.errors import UserError
+from myxtts.text import languages
 from myxtts.text.cleaners import normalise
+from myxtts.text.language import Language
 from myxtts.text.languages import LANGUAGES, get_language, greeting
 from myxtts.text.tokenizer import Tokenizer
 
@@ -17,6 +22,13 @@ def test_every_language_is_there_with_an_alphabet_and_a_voice():
         assert language.code == code
         assert language.alphabet and language.espeak_voice and language.name
         assert language.alphabet == language.alphabet.lower()
+
+
+def test_every_file_of_a_language_has_its_row():
+    modules = pkgutil.walk_packages(languages.__path__, languages.__name__ + ".")
+    contents = [vars(importlib.import_module(module.name)).values() for module in modules]
+    found = [one for values in contents for one in values if isinstance(one, Language)]
+    assert {one.code for one in found} == set(LANGUAGES)
 
 
 def test_an_unknown_language_is_an_error_that_names_the_nearest():

@@ -41,7 +41,7 @@ def espeak():
     pytest.importorskip("phonemizer", reason="the extra `phonemes` is not installed")
 
 
-def test_a_written_ezafe_and_a_latin_word_in_persian_are_heard():
+def test_a_written_ezafe_and_a_latin_word_in_persian_are_spoken():
     assert phonemes.phonemize(["کتابِ من"], "fa") == ["ketˈɑbe mˈan"]
     assert "ɡˈuːɡə" in phonemes.phonemize(["من google را دیدم"], "fa")[0]
 
@@ -92,9 +92,9 @@ def test_stress_vowel_and_length_are_one_token():
 
 def test_an_unforeseen_phoneme_is_written_as_its_parts():
     tokenizer = Tokenizer.build(["en"], "phonemes")
-    ids, missing = tokenizer._pieces("ˈɑː͡ɹ", "en")
+    ids, missing = tokenizer._found("ˈɑː͡ɹ", "en")
     assert [tokenizer.symbols[index] for index in ids] == ["ˈɑː", "ɹ"] and not missing
-    ids, missing = tokenizer._pieces("ẃ", "en")
+    ids, missing = tokenizer._found("ẃ", "en")
     assert [tokenizer.symbols[index] for index in ids] == ["w"] and missing == ("\u0301",)
 
 

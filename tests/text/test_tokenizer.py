@@ -157,7 +157,7 @@ def test_another_process_makes_the_same_table_and_ids():
     assert outputs == {" ".join(map(str, [tokenizer.fingerprint(), *ids]))}
 
 
-def test_fingerprints_tell_tables_units_and_cleaners_apart(monkeypatch):
+def test_fingerprints_differ_by_table_units_and_cleaners(monkeypatch):
     prints = {Tokenizer.build(["en"]).fingerprint(), Tokenizer.build(["en", "fa"]).fingerprint()}
     monkeypatch.setattr("myxtts.text.tokenizer.CLEANERS_VERSION", -1)
     prints.add(Tokenizer.build(["en"]).fingerprint())
@@ -168,7 +168,7 @@ def test_fingerprints_tell_tables_units_and_cleaners_apart(monkeypatch):
     assert len(prints) == 5
 
 
-def test_a_written_ezafe_is_heard_by_every_table_of_persian():
+def test_a_written_ezafe_is_in_every_table_of_persian():
     own, with_arabic = Tokenizer.build(["fa"]), Tokenizer.build(["fa", "ar"])
     assert own.decode(own.encode("کتابِ من", "fa")) == "کتاب\u200cه من"
     assert with_arabic.decode(with_arabic.encode("کتابِ من", "fa")) == "کتابِ من"
@@ -201,7 +201,7 @@ def test_a_persian_tokenizer_of_earlier_cleaners_loads_with_a_warning(caplog):
     assert loaded.fingerprint() == Tokenizer.build(["fa"]).fingerprint()
 
 
-def test_other_cleaners_are_told_of(caplog, monkeypatch):
+def test_other_cleaners_cause_a_warning(caplog, monkeypatch):
     saved = Tokenizer.build().to_json()
     monkeypatch.setattr("myxtts.text.tokenizer.CLEANERS_VERSION", 99)
     with caplog.at_level(logging.WARNING):

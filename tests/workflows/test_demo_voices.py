@@ -1,4 +1,4 @@
-"""Scores of the speakers of an evaluation, by embeddings that are written down."""
+"""Scores of the speakers of an evaluation, from given embeddings."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def sentence(name, spoken, recorded, resynthesised) -> Sentence:
     return Sentence(name, "text", spoken, name, recorded, resynthesised)
 
 
-def test_a_voice_is_judged_by_whom_it_is_nearest_to():
+def test_a_voice_is_right_where_its_own_recordings_are_nearest():
     (found,) = score(
         *(
             sentence("anna", recording(at, 220.0), recording(0.0), recording(20.0, 200.0))
@@ -54,7 +54,7 @@ def test_a_voice_is_judged_by_whom_it_is_nearest_to():
     assert found.pitch_ratio == pytest.approx(1.1, rel=0.01)
 
 
-def test_in_the_mean_a_pitch_too_high_does_not_make_up_for_one_too_low():
+def test_high_and_low_pitches_do_not_cancel_in_the_mean():
     scores = score(
         sentence("anna", recording(ANNA, 240.0), recording(ANNA), recording(ANNA)),
         sentence("ben", recording(BEN, 200.0 / 1.2), recording(BEN), recording(BEN)),

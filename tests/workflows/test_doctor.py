@@ -71,14 +71,14 @@ def without(*packages):
     return {name: version for name, version in FACTS.versions.items() if name not in packages}
 
 
-def test_a_machine_that_has_everything_has_nothing_broken():
+def test_on_a_complete_machine_nothing_is_broken():
     states = {one.name: one.state for one in diagnose(FACTS)}
     assert states.pop("extra cpu") == INACTIVE  # TensorFlow comes with the other extra
     assert set(states.values()) == {OK}
     assert describe(diagnose(FACTS)).endswith("nothing is missing here")
 
 
-def test_what_is_there_is_shown():
+def test_versions_and_resources_are_shown():
     assert found(FACTS, "extra eval").text == "jiwer 4.0.0, pystoi 0.4.1"
     assert found(FACTS, "cores").text == "8 of the machine's 64"
     assert found(FACTS, "memory").text == "3.0 of 32.0 GB are used"
@@ -88,7 +88,7 @@ def test_what_is_there_is_shown():
     assert found(FACTS, "GPU prefetch").text == "to /GPU:0"
 
 
-def test_a_missing_extra_names_the_line_that_installs_it():
+def test_a_missing_extra_names_the_command_that_installs_it():
     facts = replace(FACTS, versions=without("pystoi"))
     finding = found(facts, "extra eval")
     assert finding.state == INACTIVE
@@ -96,13 +96,13 @@ def test_a_missing_extra_names_the_line_that_installs_it():
     assert f"what needs the extra 'eval': {finding.text}" in describe(diagnose(facts))
 
 
-def test_an_extra_of_extras_needs_what_they_need():
+def test_an_extra_of_extras_needs_their_requirements():
     facts = replace(FACTS, versions=without("wandb"))
     assert found(facts, "extra demo").text == "wandb is not installed: pip install 'myxtts[demo]'"
     assert found(FACTS, "extra demo").text == "jiwer 4.0.0, pystoi 0.4.1, wandb 0.26.0"
 
 
-def test_a_wrong_version_is_told():
+def test_a_wrong_version_is_shown():
     facts = replace(FACTS, versions={**FACTS.versions, "wandb": "0.1", "keras": "2.9.0"})
     assert found(facts, "extra wandb").text.startswith("wandb is 0.1, not >=0.26: pip install")
     core = found(facts, "core packages")
@@ -144,7 +144,7 @@ def test_a_gpu_that_tensorflow_does_not_see_is_broken_and_explained(change, why)
     assert finding.text.startswith("0 of the driver's 1: ") and why in finding.text
 
 
-def test_gpus_that_were_left_out_on_purpose_are_no_fault():
+def test_gpus_that_were_hidden_on_purpose_are_not_broken():
     facts = replace(FACTS, driver_gpus=("L4", "L4"), visible_devices="0")
     finding = found(facts, "GPUs, by TensorFlow")
     assert finding.state == OK and finding.text.startswith("1 of the driver's 2: CUDA_VISIBLE")
@@ -180,14 +180,14 @@ def test_eager_functions_name_their_setting():
     assert found(facts, "graph mode").text == "enable_graph_mode is off"
 
 
-def test_a_disk_that_is_nearly_full_is_told():
+def test_an_almost_full_disk_is_shown():
     facts = replace(FACTS, free={".": 1e9, "/dev/shm": None})
     assert found(facts, "disk, this folder").state == INACTIVE
     assert "preparing a corpus" in describe(diagnose(facts))
     assert found(facts, "disk, /dev/shm").text == "it is not there"
 
 
-def test_libraries_are_looked_for_in_the_packages_too(monkeypatch, tmp_path):
+def test_libraries_are_searched_in_the_packages_too(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor.ctypes.util, "find_library", lambda name: None)
     folder = tmp_path / "nvidia" / "cudnn" / "lib"
     folder.mkdir(parents=True)

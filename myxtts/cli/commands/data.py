@@ -15,21 +15,13 @@ DEMO, SMALL_DEMO = "./data/demo", "./small_dataset_test"
 def add(verbs: argparse._SubParsersAction) -> None:
     verb = verbs.add_parser("data", help="check a corpus, or make the built-in one")
     actions = verb.add_subparsers(metavar="ACTION", required=True)
-    _add_check(actions)
-    _add_demo(actions)
-
-
-def _add_check(actions: argparse._SubParsersAction) -> None:
     about = "print what a corpus is, what was understood, and what would be dropped and why"
     add_corpus(add_command(actions, "check", about, check))
-
-
-def _add_demo(actions: argparse._SubParsersAction) -> None:
     about = "make the built-in corpus: synthetic voices, in the layout of LJSpeech"
     parser = add_command(actions, "demo", about, demo)
     where = f"where to (default: {DEMO}, or {SMALL_DEMO} with --small)"
     parser.add_argument("target", metavar="TARGET", nargs="?", help=where)
-    # What is not given is for make_demo to choose.
+    # make_demo has the defaults.
     chosen = parser.add_argument_group("what", argument_default=argparse.SUPPRESS)
     chosen.add_argument(
         "--language", choices=tuple(GRAMMARS), help="language of the built-in corpus"
@@ -66,7 +58,7 @@ def demo(args: argparse.Namespace) -> None:
 
     given = {n: v for n, v in vars(args).items() if n in ("language", "speakers", "clauses")}
     if args.small and given:
-        raise UserError(f"--small is always the same: leave out --{', --'.join(given)}")
+        raise UserError(f"--small is always the same: remove --{', --'.join(given)}")
     with progress("speaking") as report:
         if args.small:
             target = make_small_dataset(args.target or SMALL_DEMO, progress=report)

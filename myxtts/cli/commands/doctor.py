@@ -2,9 +2,7 @@
 
 import argparse
 
-from myxtts.cli.terminal import add_command, import_tensorflow
-
-FAILED = 1
+from myxtts.cli.terminal import FAILED, add_command, import_tensorflow
 
 
 def add(verbs: argparse._SubParsersAction) -> None:

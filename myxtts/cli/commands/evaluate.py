@@ -1,18 +1,16 @@
 """`myxtts evaluate`: how good a voice is, or a folder of recordings, in figures with intervals."""
 
 import argparse
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from myxtts.cli.terminal import add_command, import_tensorflow
+from myxtts.cli.settings import add_vocoder, add_voice
+from myxtts.cli.terminal import add_command, check_least, import_tensorflow, print_line
 from myxtts.config.flags import add_flags, flag_values
 from myxtts.errors import UserError
-from myxtts.workflows.evaluate_voice import FOLDER, SENTENCES, VOCODER, WAVS
+from myxtts.workflows.evaluate_voice import FOLDER, SENTENCES
 
-if TYPE_CHECKING:
-    from myxtts.evaluation.evaluator import Evaluation
-
+JUDGING = ("vocoder", "asr_model", "weights", "fresh_ceilings")
+SPEAKING = ("sentences", "speaker", "reference", "language")
 CORPUS_FIELDS = (
     *("data.val_dataset_path", "data.metadata_train_file", "data.metadata_eval_file"),
     *("data.wavs_train_dir", "data.wavs_eval_dir", "data.speaker_pattern"),
@@ -35,9 +33,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument("--fresh-ceilings", action="store_true", help=about)
     about = "folder of the public weights (default: MYXTTS_WEIGHTS_DIR, or ./checkpoints)"
     parser.add_argument("--weights", metavar="FOLDER", type=Path, help=about)
-    about = "how a mel becomes a waveform, as in `myxtts synthesize` (default: %(default)s)"
-    names = ("--vocoder", "--vocoder-type")
-    parser.add_argument(*names, metavar="NAME", default=VOCODER, dest="vocoder", help=about)
+    add_vocoder(parser)
     about = f"folder for the page, the figures and the wavs (default: {FOLDER}/ next to the input)"
     parser.add_argument("-o", "--output", metavar="FOLDER", type=Path, help=about)
     parser.usage = (
@@ -47,11 +43,10 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 
 def _add_voice(group: argparse._ArgumentGroup) -> None:
-    about = "the voice: its folder, or that of the run that made it"
-    names = ("--voice", "--checkpoint", "--checkpoint-dir")
-    group.add_argument(*names, metavar="DIR", dest="voice", help=about)
+    add_voice(group)
     about = "the corpus that the voice was trained on; the held-out part is spoken"
-    group.add_argument("--corpus", "--data", "--data-path", metavar="DIR", help=about)
+    names = ("--corpus", "--data", "--data-path")
+    group.add_argument(*names, metavar="DIR", type=Path, dest="corpus", help=about)
     about = "how many of the held-out sentences (default: %(default)s)"
     group.add_argument("--sentences", metavar="N", type=int, default=SENTENCES, help=about)
     who = group.add_mutually_exclusive_group()
@@ -73,73 +68,35 @@ def _add_wavs(group: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Judge, write the page, and print the tables."""
+    from myxtts.workflows import evaluate_voice as workflow
     from myxtts.workflows.evaluate_recordings import LANGUAGE, evaluate_recordings
-    from myxtts.workflows.evaluate_voice import evaluate, folder_next_to, folder_of_voice, write
 
     _check(args)
     import_tensorflow()
-    judging = {
-        **{name: getattr(args, name) for name in ("vocoder", "asr_model", "weights")},
-        "fresh_ceilings": args.fresh_ceilings,
-        "announce": lambda line: print(line, flush=True),
-    }
+    options = {name: getattr(args, name) for name in JUDGING} | {"announce": print_line}
     if args.wavs:
-        language = args.language or LANGUAGE
-        found = evaluate_recordings(
-            args.wavs, args.texts, args.references, language=language, **judging
-        )
-        folder = args.output or folder_next_to(args.wavs)
+        where = (args.wavs, args.texts, args.references)
+        found = evaluate_recordings(*where, language=args.language or LANGUAGE, **options)
+        folder = workflow.folder_next_to(args.wavs)
     else:
+        options |= {name: getattr(args, name) for name in SPEAKING}
         data = {path.partition(".")[2]: value for path, (value, _) in flag_values(args).items()}
-        chosen = {
-            name: getattr(args, name) for name in ("sentences", "speaker", "reference", "language")
-        }
-        found = evaluate(args.voice, args.corpus, data=data, **chosen, **judging)
-        folder = args.output or folder_of_voice(Path(args.voice))
-    began = time.monotonic()
-    page = write(folder, found)
-    _print_evaluation(found, page, {**found.seconds, "writing": time.monotonic() - began})
-
-
-def _print_evaluation(evaluation: "Evaluation", page: Path, seconds: dict[str, float]) -> None:
-    """Print the tables, what was not measured, where everything is, and what it took."""
-    from myxtts.evaluation.metrics.table import ASR
-    from myxtts.evaluation.report import rows as tables
-    from myxtts.evaluation.report.page import FIGURES
-    from myxtts.evaluation.report.tables import aligned
-
-    print(evaluation.subject.what)
-    if evaluation.judges:
-        print(f"judged by {', '.join(evaluation.judges.values())}")
-    for rows in (tables.measure_rows, tables.speaker_rows, tables.fault_rows):
-        if table := rows(evaluation):
-            print(f"\n{aligned(table)}")
-        if rows is tables.speaker_rows:
-            for line in tables.speaker_facts(evaluation):
-                print(line)
-    print()
-    for line in tables.absences(evaluation):
-        print(line)
-    print(f"page    {page}")
-    print(f"figures {page.with_name(FIGURES)}")
-    print(f"audio   {page.parent / WAVS}")
-    asr = seconds.pop(ASR, 0.0)
-    parts = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items())
-    print(f"seconds: {parts}; {sum(seconds.values()):.1f} in all, and {asr:.1f} of the ASR")
+        found = workflow.evaluate(args.voice, args.corpus, data=data, **options)
+        folder = workflow.folder_of_voice(Path(args.voice))
+    print(workflow.report(args.output or folder, found))
 
 
 def _check(args: argparse.Namespace) -> None:
     """Raise where neither a voice nor recordings are named, or half of either."""
+    check_least(args, sentences=1)
     if bool(args.voice) == bool(args.wavs):
         raise UserError("name what is to be judged: --voice with --corpus, or --wavs with --texts")
     if args.voice and not args.corpus:
         raise UserError("name the corpus that the voice was trained on with --corpus")
     if args.wavs and not args.texts:
         raise UserError("name the file that says what the recordings should say with --texts")
-    if args.sentences < 1:
-        raise UserError(f"--sentences must be at least 1, not {args.sentences}")
-    for path in (args.wavs, args.references, args.corpus and Path(args.corpus)):
-        if path and not path.is_dir():
+    for path in filter(None, (args.wavs, args.references, args.corpus)):
+        if not path.is_dir():
             raise UserError(f"there is no folder {path}: check its name")
     if args.output and args.output.is_file():
         raise UserError(f"{args.output} is a file: name a folder with -o")

@@ -5,7 +5,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 
-from myxtts.cli.terminal import Parser, add_command, add_verbose
+from myxtts.cli.terminal import add_command, parse_program
 from myxtts.cli.terminal import run as run_command
 from myxtts.errors import UserError
 
@@ -19,10 +19,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `gpu_monitor.py`."""
-    parser = Parser("gpu_monitor.py", description=ABOUT)
-    _add_options(parser)
-    add_verbose(parser)
-    return run_command(run, parser.parse_args(argv))
+    return run_command(run, parse_program("gpu_monitor.py", ABOUT, _add_options, argv))
 
 
 def run(args: argparse.Namespace) -> None:

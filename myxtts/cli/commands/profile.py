@@ -8,17 +8,15 @@ from myxtts.cli.settings import (
     DATA_FIELDS,
     MODEL_FIELDS,
     add_settings,
-    check_corpus,
-    resolve_settings,
+    add_simulated_step,
+    corpus_config,
 )
-from myxtts.cli.terminal import Parser, add_command, add_verbose, import_tensorflow
+from myxtts.cli.terminal import add_command, check_least, import_tensorflow, parse_program
 from myxtts.cli.terminal import run as run_command
-from myxtts.errors import UserError
-from myxtts.monitoring.progress import progress
 
 ABOUT = "find out what holds training back: short runs, the verdict, a table and a page"
 FOLDER = "runs/profile"
-# What else has a say in the time of a step.
+# What else affects the time of a step.
 STEP_FIELDS = (
     *("training.gradient_accumulation_steps", "training.enable_eager_debug", "training.seed"),
 )
@@ -30,41 +28,26 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `utilities/gpu_profiler.py`."""
-    parser = Parser("gpu_profiler.py", description=ABOUT)
-    _add_arguments(parser)
-    add_verbose(parser)
-    return run_command(run, parser.parse_args(argv))
+    return run_command(run, parse_program("gpu_profiler.py", ABOUT, _add_arguments, argv))
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.steps < 5:
-        raise UserError(f"--steps must be at least 5, got {args.steps}")
-    if args.simulate_step_ms < 0:
-        raise UserError(f"--simulate-step-ms must be above 0, got {args.simulate_step_ms}")
-    config = resolve_settings(args).config
-    check_corpus(config.data)
+    check_least(args, steps=5, simulate_step_ms=0)
+    config = corpus_config(args)
     import_tensorflow()
     from myxtts.bench.profile_report import describe, write
     from myxtts.bench.profiling import profile_training
-    from myxtts.training.trainer import XTTSTrainer
 
-    trainer = XTTSTrainer(config)
-    with progress("preparing") as report:
-        trainer.prepare_datasets(report)
-    with progress("profiling", "runs") as report:
-        profile = profile_training(
-            trainer, steps=args.steps, simulate_ms=args.simulate_step_ms, report=report
-        )
+    profile = profile_training(config, steps=args.steps, simulate_ms=args.simulate_step_ms)
     print(describe(profile))
-    page = write(profile, args.output, str(config.data.dataset_path))
+    page = write(profile, args.output, config.data.dataset_path)
     print(f"\nthe page is {page}")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "steps of each run; slow ones end earlier (default: 40)"
     parser.add_argument("--steps", type=int, default=40, metavar="N", help=about)
-    about = "an accelerator that takes so long stands in for the model"
-    parser.add_argument("--simulate-step-ms", type=float, default=0.0, metavar="MS", help=about)
+    add_simulated_step(parser)
     about = f"where the page and the figures go (default: {FOLDER})"
     parser.add_argument(
         "--output", "-o", type=Path, default=Path(FOLDER), metavar="DIR", help=about

@@ -2,10 +2,11 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from myxtts.cli.terminal import add_command
+from myxtts.monitoring.console import columns
 from myxtts.monitoring.progress import stage_progress
 
 _MEGABYTE = 1_000_000
@@ -47,7 +48,7 @@ def list_public(args: argparse.Namespace) -> None:
         size = f"{weights.size / _MEGABYTE:.0f} MB"
         here = _presence(weights, folder)
         rows.append((weights.name, weights.requirement, size, weights.licence, here, weights.about))
-    _print_table(rows)
+    print(columns(rows))
 
 
 def show(args: argparse.Namespace) -> None:
@@ -58,7 +59,7 @@ def show(args: argparse.Namespace) -> None:
     tensors = [(name, value) for name, value in leaves if hasattr(value, "shape")]
     others = [name for name, value in leaves if not hasattr(value, "shape")]
     rows = [(name, str(list(array.shape)), str(array.dtype)) for name, array in tensors]
-    _print_table([("tensor", "shape", "type"), *rows])
+    print(columns([("tensor", "shape", "type"), *rows]))
     values = sum(array.size for _, array in tensors)
     size = sum(array.nbytes for _, array in tensors)
     print(f"\n{len(tensors):,} tensors, {values:,} values, {size / _MEGABYTE:.1f} MB")
@@ -91,13 +92,6 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         return
     for key, item in inner:
         yield from _leaves(item, f"{name}/{key}" if name else str(key))
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
 
 
 def _some(names: list[str], shown: int = 8) -> str:

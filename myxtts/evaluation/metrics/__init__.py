@@ -1,1 +1,1 @@
-"""What is measured of speech."""
+"""Metrics of speech."""

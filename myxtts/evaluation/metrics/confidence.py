@@ -1,4 +1,4 @@
-"""How sure a figure over some sentences is: the interval that other sentences would leave it in."""
+"""Confidence intervals of figures over sentences, by bootstrap."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 _DRAWS_AT_ONCE = 1_000_000
-# Draws of sentences [rounds, sentences, ...] -> a figure of each [rounds].
+# Draws of sentences [rounds, sentences, ...] -> a figure per round [rounds].
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure between the bounds that it has with some confidence, from so many sentences."""
+    """A figure, the bounds of its confidence interval, and the number of sentences."""
 
     low: float
     value: float
@@ -22,12 +22,12 @@ class Interval:
 
 
 def mean(draws: np.ndarray) -> np.ndarray:
-    """The mean of a value of each sentence."""
+    """The mean over sentences."""
     return draws.mean(axis=1)
 
 
 def ratio_of_sums(draws: np.ndarray) -> np.ndarray:
-    """The sum of what is first over the sum of what is second: of errors over words, the WER."""
+    """The sum of the first values over the sum of the second: the WER, of errors and words."""
     sums = draws.sum(axis=1)
     of = sums[:, 1]
     return np.divide(sums[:, 0], of, out=np.full(len(sums), np.nan), where=of != 0)
@@ -42,8 +42,7 @@ def interval(
 ) -> Interval:
     """Bootstrap a statistic of sentences: of values [sentences], or of pairs [sentences, 2].
 
-    Sentences without a value (NaN) do not count. One alone tells nothing of how others would
-    do, so its bounds are NaN.
+    Sentences without a value (NaN) do not count. With a single sentence the bounds are NaN.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"a level of confidence is between 0 and 1, not {level}")
@@ -64,7 +63,7 @@ def interval(
 
 
 def _draw(count: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield numbers of sentences [some rounds, count], drawn with repetition."""
+    """Yield indices of sentences [some rounds, count], drawn with replacement."""
     rng = np.random.default_rng(seed)
     some = max(1, _DRAWS_AT_ONCE // count)
     for start in range(0, rounds, some):

@@ -1,48 +1,38 @@
-"""What an ASR understands of speech: word and character error rates."""
+"""Word and character error rates of an ASR's transcripts."""
 
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from myxtts.errors import UserError
 from myxtts.evaluation.asr import Recording, time_first
 from myxtts.evaluation.ceilings import answers
-from myxtts.evaluation.metrics.table import SPEECH
+from myxtts.evaluation.extras import import_extra
+from myxtts.evaluation.metrics.table import HARD_TEXTS
 from myxtts.text.cleaners import normalise
 
 if TYPE_CHECKING:
     from myxtts.evaluation.metrics.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Transcripts:
-    """What the ASR made of each source, and of the hard texts."""
-
-    sources: dict[str, list[str]]
-    hard: list[str]
-
-
-def word_errors(session: "Session") -> dict[str, np.ndarray]:
-    """Of each sentence [sentences, 2], how many words are wrong and how many there are."""
-    return {source: one.word_counts for source, one in session.shared(_error_rates).items()}
+def sentence_errors(session: "Session") -> "dict[str, tuple[SentenceErrors, ...]]":
+    """The errors in the transcript of each sentence, by source."""
+    said = [one.text for one in session.subject.sentences]
+    found, language = session.shared(transcripts), session.subject.language
+    return {
+        source: error_rates(said, found[source], language).sentences for source in session.judged
+    }
 
 
-def character_errors(session: "Session") -> dict[str, np.ndarray]:
-    """Of each sentence [sentences, 2], how many characters are wrong and how many there are."""
-    return {source: one.character_counts for source, one in session.shared(_error_rates).items()}
-
-
-def transcripts(session: "Session") -> Transcripts:
-    """Transcribe all that is judged, and the hard texts; ceilings are taken from the cache."""
-    sources, asr, rate = session.judged, session.judges.asr, session.sample_rate
-    hard = list(session.subject.hard.spoken) if session.subject.hard else []
-    speech = [one for part in sources.values() for one in part] + hard
-    recordings = [(samples, rate) for samples in speech]
-    is_kept = [name != SPEECH for name, part in sources.items() for _ in part]
-    is_kept += [False] * len(hard)
+def transcripts(session: "Session") -> dict[str, list[str]]:
+    """Transcribe all that is judged, by source, and the hard texts."""
+    asr, hard = session.judges.asr, session.subject.hard
+    spoken = session.judged | ({HARD_TEXTS: hard.spoken} if hard else {})
+    recordings = {
+        source: [(samples, session.sample_rate) for samples in part]
+        for source, part in spoken.items()
+    }
 
     def transcribe(unknown: list[Recording]) -> list[str]:
         first = []
@@ -52,18 +42,7 @@ def transcripts(session: "Session") -> Transcripts:
         with session.watch("listening", "recordings") as report:
             return [*first, *asr.transcribe_many(unknown[len(first) :], report)]
 
-    texts = iter(answers(session.cache, lambda: asr.identity, recordings, is_kept, transcribe))
-    found = {source: [next(texts) for _ in part] for source, part in sources.items()}
-    return Transcripts(found, list(texts))
-
-
-def _error_rates(session: "Session") -> "dict[str, ErrorRates]":
-    said = [one.text for one in session.subject.sentences]
-    found = session.shared(transcripts).sources
-    return {
-        source: error_rates(said, texts, session.subject.language)
-        for source, texts in found.items()
-    }
+    return answers(session.cache, lambda: asr.identity, recordings, transcribe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +76,11 @@ class ErrorRates:
     insertions: int
     sentences: tuple[SentenceErrors, ...]
 
-    @property
-    def errors(self) -> int:
-        return self.substitutions + self.deletions + self.insertions
-
-    @property
-    def word_counts(self) -> np.ndarray:
-        """Of each sentence [sentences, 2], how many words are wrong and how many there are."""
-        return np.array([(one.errors, one.words) for one in self.sentences])
-
-    @property
-    def character_counts(self) -> np.ndarray:
-        """Of each sentence [sentences, 2], how many characters are wrong and how many there are."""
-        return np.array([(one.character_errors, one.characters) for one in self.sentences])
-
 
 def error_rates(
     references: Sequence[str], hypotheses: Sequence[str], language: str = "en"
 ) -> ErrorRates:
-    """Compare texts with transcripts, both as plain words; an empty transcript deletes them all."""
+    """Compare texts with transcripts as plain words; an empty transcript deletes all words."""
     if len(references) != len(hypotheses):
         raise ValueError(f"{len(references)} references, but {len(hypotheses)} hypotheses")
     said = [plain_words(text, language) for text in references]
@@ -124,63 +89,39 @@ def error_rates(
         empty = [text for text, words in zip(references, said, strict=True) if not words]
         which = f"{empty[0]!r} has none" if empty else "there is no reference"
         raise UserError(f"error rates need references with words in them: {which}")
-    jiwer = _import_jiwer()
-    result = jiwer.process_words(said, heard)
-    characters = jiwer.process_characters(said, heard)
-    alignments = zip(result.alignments, characters.alignments, strict=True)
+    sentences = tuple(map(_compare_words, said, heard))
+    counts = {
+        name: sum(getattr(one, name) for one in sentences)
+        for name in ("words", "substitutions", "deletions", "insertions")
+    }
     return ErrorRates(
-        wer=result.wer,
-        cer=characters.cer,
-        words=sum(map(len, result.references)),
-        substitutions=result.substitutions,
-        deletions=result.deletions,
-        insertions=result.insertions,
-        sentences=tuple(map(_sentence_errors, said, heard, alignments)),
+        wer=sum(one.errors for one in sentences) / counts["words"],
+        cer=sum(one.character_errors for one in sentences) / sum(map(len, said)),
+        **counts,
+        sentences=sentences,
     )
 
 
 def plain_words(text: str, language: str) -> str:
-    """Return the words alone: lower case, numbers spoken, without punctuation or apostrophes.
+    """Return the words in lower case, with numbers as words and without punctuation.
 
-    Spellings are left as they are: "grey" and "gray" differ.
+    Spellings stay as they are: "grey" and "gray" differ.
     """
     spoken = normalise(text, language).replace("'", "").replace("\u200c", "")
     kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in spoken)
     return " ".join("".join(kept).split())
 
 
-def _sentence_errors(
-    said: str, heard: str, alignments: tuple[Sequence, Sequence]
-) -> SentenceErrors:
-    words, characters = map(_count_errors, alignments)
+def _compare_words(said: str, heard: str) -> SentenceErrors:
+    jiwer = import_extra("jiwer", "jiwer, which counts errors,")
+    words, characters = jiwer.process_words(said, heard), jiwer.process_characters(said, heard)
     return SentenceErrors(
         said,
         heard,
         words=len(said.split()),
-        substitutions=words["substitute"],
-        deletions=words["delete"],
-        insertions=words["insert"],
+        substitutions=words.substitutions,
+        deletions=words.deletions,
+        insertions=words.insertions,
         characters=len(said),
-        character_errors=sum(characters.values()),
+        character_errors=characters.substitutions + characters.deletions + characters.insertions,
     )
-
-
-def _count_errors(alignment: Sequence) -> dict[str, int]:
-    counts = {"substitute": 0, "delete": 0, "insert": 0}
-    for chunk in alignment:
-        said = chunk.ref_end_idx - chunk.ref_start_idx
-        heard = chunk.hyp_end_idx - chunk.hyp_start_idx
-        if chunk.type != "equal":
-            counts[chunk.type] += max(said, heard)
-    return counts
-
-
-def _import_jiwer():
-    try:
-        import jiwer
-    except ImportError as error:
-        raise UserError(
-            f"jiwer, which counts errors, cannot be imported ({error}); install it with "
-            'pip install "myxtts[eval]"'
-        ) from error
-    return jiwer

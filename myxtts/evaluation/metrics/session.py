@@ -1,8 +1,7 @@
-"""What a metric is given: the speech of an evaluation, its judges, and results that are shared."""
+"""The input of metrics: the speech of an evaluation, its judges, and shared results."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -26,17 +25,18 @@ from myxtts.evaluation.metrics.table import (
     SPEECH,
 )
 
-# Opens what shows progress, by a title and a unit.
+# A title and a unit -> a context with a function that shows progress.
 Watch = Callable[[str, str], AbstractContextManager[Callable[[int, int], None]]]
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """A text, and the samples of it as spoken by a speaker.
+    """A text, and its samples as spoken by a speaker.
 
     Where there is a recording of the same words, it and its resynthesis by a vocoder are the
-    ceilings. `durations` are the frames [tokens] that a voice gave to each token.
+    ceilings. `durations` are the frames [tokens] that a voice gave to each token, and `mel` the
+    log-mel [frames, mels] that it predicted.
     """
 
     id: str
@@ -46,15 +46,16 @@ class Sentence:
     recorded: np.ndarray | None = None
     resynthesised: np.ndarray | None = None
     durations: np.ndarray | None = None
+    mel: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is judged, all of it at the spec's rate.
+    """The speech to be judged, all at the sample rate of the spec.
 
-    `known` are recordings of its speakers, and of others, that say something else. `absent` has
-    the reason why a need of metrics is not met. Without ceilings, recordings are compared with,
-    but not judged themselves. At most `most_rated` joined recordings are rated.
+    `known` are recordings of its speakers, and of others, with other texts. `absent` has the
+    reasons why needs of metrics are not met. Without `has_ceilings` the speech is compared with
+    recordings, but these are not judged. At most `most_rated` joined recordings are rated.
     """
 
     what: str
@@ -71,7 +72,7 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Judges:
-    """The ASR, the rater and the speaker encoder; `absent` has the reason where one is missing."""
+    """The ASR, the rater and the speaker encoder; `absent` has the reasons for missing ones."""
 
     asr: Asr | None = None
     rater: Dnsmos | None = None
@@ -80,20 +81,21 @@ class Judges:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
+def unwatched(title: str, unit: str) -> AbstractContextManager[Callable[[int, int], None]]:
+    """Show no progress."""
+    return nullcontext(lambda done, total: None)
+
+
+@dataclass(eq=False)
 class Session:
     """One evaluation while it runs."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        judges: Judges,
-        watch: Watch | None = None,
-        cache: CeilingCache | None = None,
-        announce: Callable[[str], None] | None = None,
-    ):
-        self.subject, self.judges, self.watch = subject, judges, watch or _unwatched
-        self.cache, self.announce = cache, announce
-        self._shared: dict[Callable, Any] = {}
+    subject: Subject
+    judges: Judges
+    watch: Watch = unwatched
+    cache: CeilingCache | None = None
+    announce: Callable[[str], None] | None = None
+    _shared: dict[Callable, Any] = field(default_factory=dict)
 
     @property
     def sample_rate(self) -> int:
@@ -101,7 +103,7 @@ class Session:
 
     @property
     def sources(self) -> dict[str, list[np.ndarray]]:
-        """The speech, and its recordings and their resynthesis where every sentence has one."""
+        """The speech; recordings and resynthesis only if every sentence has one."""
         sentences = self.subject.sentences
         found = {
             SPEECH: [one.spoken for one in sentences],
@@ -112,19 +114,19 @@ class Session:
 
     @property
     def judged(self) -> dict[str, list[np.ndarray]]:
-        """The sources that are judged by themselves."""
+        """The sources that judges rate."""
         sources = self.sources
         return sources if self.subject.has_ceilings else {SPEECH: sources[SPEECH]}
 
-    def each(self, measure: Callable[[np.ndarray, int], float]) -> dict[str, np.ndarray]:
-        """Measure samples at their rate, one sentence after the other, of all that is judged."""
+    def each(self, measure: Callable[[np.ndarray, int], Any]) -> dict[str, np.ndarray]:
+        """Call a function of samples and sample rate for each sentence that is judged."""
         return {
             source: np.array([measure(samples, self.sample_rate) for samples in speech])
             for source, speech in self.judged.items()
         }
 
     def shared(self, measure: "Callable[[Session], Found]") -> Found:
-        """What a function makes of this session, computed once for all metrics that ask."""
+        """The result of a function of this session, computed once for all metrics."""
         if measure not in self._shared:
             try:
                 self._shared[measure] = measure(self)
@@ -144,48 +146,29 @@ class Session:
             return None
 
     def check(self, need: str) -> None:
-        """Raise where a need of a metric is not met, with the reason."""
+        """Raise with the reason where a need of a metric is not met."""
         for absent in (self.subject.absent, self.judges.absent):
             if need in absent:
                 raise UserError(absent[need])
-        if reason := _MISSING[need](self):
+        is_met, reason = self._needs()[need]
+        if not is_met:
             raise UserError(reason)
 
-
-def _missing_asr(session: Session) -> str:
-    return "" if session.judges.asr else f"there is no ASR for {session.subject.language!r}"
-
-
-def _missing_rater(session: Session) -> str:
-    return "" if session.judges.rater else "there is no rater of speech"
-
-
-def _missing_recordings(session: Session) -> str:
-    has = RECORDED in session.sources
-    return "" if has else "there are no recordings of the same words to compare with"
-
-
-def _missing_encoder(session: Session) -> str:
-    if session.judges.embed is None:
-        return "there is no speaker encoder"
-    known = {name for name, own in session.subject.known.items() if len(own)}
-    lacking = {one.speaker for one in session.subject.sentences} - known
-    return f"there are no other recordings of {', '.join(sorted(lacking))}" if lacking else ""
-
-
-def _missing_hard_texts(session: Session) -> str:
-    return "" if session.subject.hard else "only a voice can be asked to speak hard texts"
-
-
-_MISSING = {
-    ASR: _missing_asr,
-    RATER: _missing_rater,
-    RECORDINGS: _missing_recordings,
-    ENCODER: _missing_encoder,
-    HARD_TEXTS: _missing_hard_texts,
-}
-
-
-@contextlib.contextmanager
-def _unwatched(title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    yield lambda done, total: None
+    def _needs(self) -> dict[str, tuple[bool, str]]:
+        """Whether each need of metrics is met, and what is missing where it is not."""
+        subject, judges = self.subject, self.judges
+        known = {name for name, own in subject.known.items() if len(own)}
+        lacking = {one.speaker for one in subject.sentences} - known
+        no_encoder = f"there are no other recordings of {', '.join(sorted(lacking))}"
+        if judges.embed is None:
+            no_encoder = "there is no speaker encoder"
+        return {
+            ASR: (judges.asr is not None, f"there is no ASR for {subject.language!r}"),
+            RATER: (judges.rater is not None, "there is no rater of speech"),
+            ENCODER: (judges.embed is not None and not lacking, no_encoder),
+            RECORDINGS: (
+                RECORDED in self.sources,
+                "there are no recordings of the same words to compare with",
+            ),
+            HARD_TEXTS: (subject.hard is not None, "only a voice can speak hard texts"),
+        }

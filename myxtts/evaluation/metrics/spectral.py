@@ -1,7 +1,6 @@
-"""How near speech is to a recording of the same words: spectrum, pitch, intelligibility."""
+"""Similarity of speech to a recording of the same words: spectrum, pitch, intelligibility."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,127 +16,99 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.evaluation.metrics.levels import SILENCE_DB, finite
 from myxtts.evaluation.metrics.quality import estoi
 from myxtts.evaluation.metrics.table import RECORDED, RESYNTHESIS, SPEECH
-from myxtts.monitoring.cores import available_cores
+from myxtts.monitoring.cores import map_on_cores
 
 if TYPE_CHECKING:
     from myxtts.evaluation.metrics.session import Session
 
 CEPSTRA = 13
-LEAST_VOICED = 10  # pairs of frames, below which a correlation is an accident
-LEAST_VARIATION = 10.0  # cents: what varies less is one tone, and correlates with nothing
+LEAST_VOICED = 10  # pairs of frames that a correlation needs
+LEAST_VARIATION = 10.0  # cents, below which a pitch is constant and has no correlation
 _DECIBELS_PER_CEPSTRUM = 10.0 / math.log(10.0) * math.sqrt(2.0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Warp:
-    """Which frames of speech and of a recording are the same moment, and how far they differ."""
-
-    distortion: float  # dB, the mean along the path
-    path: np.ndarray  # [steps, 2]: a frame of the speech and one of the recording
 
 
 @dataclass(frozen=True, slots=True)
 class PitchLikeness:
-    """How alike two melodies are; NaN where too little of both is voiced."""
+    """How similar two pitch contours are; NaN where too few frames are voiced in both."""
 
-    correlation: float  # of the logarithms; NaN also where one of them is a single tone
+    correlation: float  # of the logarithms; NaN also where one is constant
     rmse_cents: float
-    voicing_error: float  # share of frames of which only one is voiced
+    voicing_error: float  # share of frames where only one is voiced
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechLikeness:
-    """How near speech is to a recording, both without the silence at their ends."""
+    """How similar speech is to a recording, both without silence at their ends."""
 
     distortion: float  # mel-cepstral, in dB, after warping
     pitch: PitchLikeness
+    # Warping removes differences in rhythm but adds artefacts at joints, so it is lower than the
+    # ESTOI of aligned speech, and must only be compared with other warped ESTOIs.
     warped_estoi: float
     length_ratio: float  # speech over recording
 
 
-def likeness(session: "Session", name: str) -> dict[str, np.ndarray]:
-    """One figure of how near speech, and resynthesis, are to the recordings."""
-    return session.shared(_all_likeness)[name]
-
-
-def _all_likeness(session: "Session") -> dict[str, dict[str, np.ndarray]]:
+def likeness(session: "Session") -> dict[str, list[SpeechLikeness]]:
+    """How similar each sentence of the speech, and of the resynthesis, is to its recording."""
     sources, spec = session.sources, session.subject.spec
-    recorded = sources[RECORDED]
-    pairs = {name: sources[name] for name in (SPEECH, RESYNTHESIS) if name in sources}
-    rows: dict[str, list[dict[str, float]]] = {source: [] for source in pairs}
-    done, total = 0, len(pairs) * len(recorded)
-    with (
-        session.watch("comparing", "recordings") as report,
-        ThreadPoolExecutor(available_cores()) as pool,
-    ):
-        for source, speech in pairs.items():
-            for one in pool.map(compare_speech, speech, recorded, [spec] * len(speech)):
-                rows[source].append(_figures(one))
-                report(done := done + 1, total)
-    return {
-        name: {source: np.array([row[name] for row in own]) for source, own in rows.items()}
-        for name in rows[SPEECH][0]
-    }
-
-
-def _figures(found: "SpeechLikeness") -> dict[str, float]:
-    return {
-        "mcd": found.distortion,
-        "f0_correlation": found.pitch.correlation,
-        "f0_rmse": found.pitch.rmse_cents,
-        "voicing_error": found.pitch.voicing_error,
-        "warped_estoi": found.warped_estoi,
-        "length_ratio": found.length_ratio,
-    }
+    names = [name for name in (SPEECH, RESYNTHESIS) if name in sources]
+    pairs = [pair for name in names for pair in zip(sources[name], sources[RECORDED], strict=True)]
+    with session.watch("comparing", "recordings") as report:
+        found = iter(map_on_cores(lambda pair: compare_speech(*pair, spec), pairs, report))
+    return {name: [next(found) for _ in sources[name]] for name in names}
 
 
 def compare_speech(spoken: np.ndarray, recorded: np.ndarray, spec: AudioSpec) -> SpeechLikeness:
-    """Measure how near samples [-1, 1] of speech are to a recording of the same words.
+    """Compare samples [-1, 1] of speech with a recording of the same words.
 
-    All is NaN where one of them is silent or shorter than a frame.
+    All figures are NaN where one of them is silent or shorter than a frame.
     """
     spoken, recorded = (_audible(one, spec) for one in (spoken, recorded))
     if not len(spoken) or not len(recorded):
         nothing = PitchLikeness(math.nan, math.nan, math.nan)
         return SpeechLikeness(math.nan, nothing, math.nan, math.nan)
-    warp = warp_mels(log_mel(spoken, spec), log_mel(recorded, spec))
+    distortion, path = warp_mels(log_mel(spoken, spec), log_mel(recorded, spec))
     return SpeechLikeness(
-        warp.distortion,
-        compare_pitch(pitch(spoken, spec), pitch(recorded, spec), warp.path),
-        warped_estoi(spoken, recorded, warp.path, spec),
+        distortion,
+        compare_pitch(pitch(spoken, spec), pitch(recorded, spec), path),
+        estoi(recorded, warped(spoken, path, spec), spec.sample_rate),
         len(spoken) / len(recorded),
     )
 
 
-def warp_mels(spoken: np.ndarray, recorded: np.ndarray) -> Warp:
-    """Warp log-mels [frames, mels] onto each other; their mel-cepstral distortion, in dB."""
+def warp_mels(spoken: np.ndarray, recorded: np.ndarray) -> tuple[float, np.ndarray]:
+    """Warp log-mels [frames, mels] onto each other.
+
+    Return their mel-cepstral distortion in dB, the mean along the path, and the path [steps, 2] of
+    pairs of frames.
+    """
     distances = cdist(mel_cepstra(spoken), mel_cepstra(recorded)) * _DECIBELS_PER_CEPSTRUM
     path = shortest_path(distances)
-    return Warp(float(distances[path[:, 0], path[:, 1]].mean()), path)
+    return float(distances[path[:, 0], path[:, 1]].mean()), path
 
 
 def mel_cepstra(mel: np.ndarray, count: int = CEPSTRA) -> np.ndarray:
     """Mel cepstra 1 to `count` [frames, count] of log-mels [frames, mels], without the loudness.
 
-    They are those of the power, so that the distortion is what smoothed mels differ by in dB.
+    They are cepstra of the power, so the distortion is the difference of smoothed mels in dB.
     """
     mel = np.asarray(mel, np.float64)
     return scipy.fft.dct(mel, axis=1)[:, 1 : count + 1] / mel.shape[1]
 
 
 def shortest_path(distances: np.ndarray) -> np.ndarray:
-    """The cheapest way [steps, 2] through distances [rows, columns], from corner to corner.
+    """The path of least cost [steps, 2] through distances [rows, columns], corner to corner.
 
-    A step goes on by a row, by a column or by both, which is preferred where it costs the same.
+    A step is one row, one column or both; both is preferred at equal cost.
     """
     rows, columns = distances.shape
-    if rows > columns:  # diagonals are stored as long as there are rows
+    if rows > columns:  # a stored diagonal is as long as there are rows
         return shortest_path(distances.T)[:, ::-1]
-    # Row k is the diagonal of all i + j = k, by i, and infinite where that is outside.
+    # Row k is the diagonal of all i + j = k, by i; infinite outside of the distances.
     diagonals = np.full((rows + columns - 1, rows), np.inf)
     _unskewed(diagonals, columns)[...] = distances
     steps = np.empty(diagonals.shape, np.int8)
-    # What it costs to reach the diagonal before the last, and the last, with a place for i = -1.
+    # The costs to reach the last two diagonals, with an entry for i = -1.
     before, last = np.full((2, rows + 1), np.inf)
     before[0] = 0.0
     for diagonal, step in zip(diagonals, steps, strict=True):
@@ -163,22 +134,11 @@ def compare_pitch(spoken: np.ndarray, recorded: np.ndarray, path: np.ndarray) ->
     )
 
 
-def warped_estoi(
-    spoken: np.ndarray, recorded: np.ndarray, path: np.ndarray, spec: AudioSpec
-) -> float:
-    """The ESTOI of speech that was warped onto a recording's time along a path of their frames.
-
-    Warping forgives rhythm, and pieces that meet are not what was said: the figure is below that
-    of speech in time with the recording, and compares with none but its like.
-    """
-    return estoi(recorded, warped(spoken, path, spec), spec.sample_rate)
-
-
 def warped(spoken: np.ndarray, path: np.ndarray, spec: AudioSpec) -> np.ndarray:
-    """Speech in the time of a recording [frames * hop_length], along a path of their frames.
+    """Warp speech to the time of a recording [frames * hop_length], along a path of frames.
 
-    Pieces of two hops overlap by half. Each is looked for around its place in the speech, where
-    it goes on best from the piece before (WSOLA), so that their waves do not cancel each other.
+    Segments of two hops overlap by half. Each is shifted to where it best continues the one before
+    (WSOLA), so that their waves do not cancel each other.
     """
     hop, reach = spec.hop_length, spec.hop_length // 2
     padded = np.pad(np.asarray(spoken, np.float32), 2 * hop)
@@ -195,7 +155,7 @@ def warped(spoken: np.ndarray, path: np.ndarray, spec: AudioSpec) -> np.ndarray:
 
 
 def _audible(samples: np.ndarray, spec: AudioSpec) -> np.ndarray:
-    """The samples without the silence at their ends: none, where all of it is."""
+    """The samples without silence at their ends; none where all is silent."""
     samples = finite(samples).astype(np.float32)
     if len(samples) < spec.hop_length or np.abs(samples).max() < SILENCE_PEAK:
         return samples[:0]
@@ -203,14 +163,14 @@ def _audible(samples: np.ndarray, spec: AudioSpec) -> np.ndarray:
 
 
 def _unskewed(diagonals: np.ndarray, columns: int) -> np.ndarray:
-    """The view [rows, columns] of what is stored by diagonals [rows + columns - 1, rows]."""
+    """A view [rows, columns] of an array stored by diagonals [rows + columns - 1, rows]."""
     down, right = diagonals.strides
     shape = (diagonals.shape[1], columns)
     return np.lib.stride_tricks.as_strided(diagonals, shape, (down + right, down))
 
 
 def _walk_back(steps: np.ndarray) -> np.ndarray:
-    """The path [length, 2] to the last corner; steps are 0 by both, 1 by a row, 2 by a column."""
+    """The path [length, 2] to the last corner; steps are 0: both, 1: a row, 2: a column."""
     row, column = steps.shape[0] - 1, steps.shape[1] - 1
     path = [(row, column)]
     while row or column:
@@ -221,18 +181,18 @@ def _walk_back(steps: np.ndarray) -> np.ndarray:
 
 
 def _sources(path: np.ndarray) -> np.ndarray:
-    """The frame of the speech, in the mean, that each frame of the recording is paired with."""
+    """The mean frame of the speech that each frame of the recording is paired with."""
     spoken, recorded = path.T
     return np.bincount(recorded, spoken) / np.bincount(recorded)
 
 
 def _best_shift(padded: np.ndarray, start: int, wanted: int, reach: int, length: int) -> int:
-    """How far from a start, within reach, a piece is most like the one that is wanted."""
+    """The shift from a start, within reach, where a segment is most like the wanted one."""
     first = max(0, start - reach)
     around = padded[first : start + reach + length]
-    piece = padded[wanted : wanted + length]
-    piece = np.pad(piece, (0, length - len(piece)))
-    likeness = np.correlate(around, piece, "valid")
+    segment = padded[wanted : wanted + length]
+    segment = np.pad(segment, (0, length - len(segment)))
+    likeness = np.correlate(around, segment, "valid")
     power = np.cumsum(np.square(np.pad(around, (1, 0)), dtype=np.float64))
     likeness = likeness / np.sqrt(power[length:] - power[:-length] + 1e-9)
     return first + int(likeness.argmax()) - start

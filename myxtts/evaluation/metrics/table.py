@@ -1,38 +1,44 @@
 """The table of metrics: a new one is a file in this folder and a row here.
 
-Nothing is imported before a metric runs: the table also fills the choices of command-line flags.
+Metrics are imported when they run: the table also fills the choices of command-line flags.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
     from myxtts.evaluation.metrics.session import Session
 
-# Where speech comes from. The words are keys of evaluation.json.
+# Sources of speech. The words are keys of evaluation.json.
 SPEECH, RECORDED, RESYNTHESIS = "speech", "recordings", "copies"
+CEILINGS = (RECORDED, RESYNTHESIS)  # they do not depend on the voice
 
 # What a metric may need. The words are keys of evaluation.json.
 ASR, RATER, ENCODER = "listening", "rating", "voices"
-RECORDINGS, HARD_TEXTS = "comparing", "robustness"  # of the same words; spoken by the voice
-NOTHING = "levels"  # the part of those that need the speech alone
+RECORDINGS, HARD_TEXTS = (
+    "comparing",
+    "robustness",
+)  # recordings of the same words; hard texts spoken by the voice
+NOTHING = "levels"  # the part of metrics that need only the speech
 
 LOWER, HIGHER = "lower", "higher"
 
-# By source of the speech: a value of each sentence [sentences], NaN where it has none, or pairs
-# [sentences, 2] such as (errors, words), of which the figure is the ratio of sums.
+# By source: values [sentences], NaN where a sentence has none, or pairs [sentences, 2] like
+# (errors, words), whose figure is the ratio of sums.
 Values = Mapping[str, "np.ndarray"]
+Run = Callable[["Session"], Values]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A row: how a figure is shown, which way is better (if any), what it needs, what runs it.
+    """A row: how a figure is shown, which direction is better, what it needs, and what runs it.
 
-    `is_per_sentence` is False where `run` returns values of something else than the sentences.
+    `is_per_sentence` is False where `run` returns values of something other than sentences.
     """
 
     title: str
@@ -40,7 +46,7 @@ class Metric:
     digits: int
     better: str
     needs: tuple[str, ...]
-    run: "Callable[[Session], Values]"
+    run: Run
     is_per_sentence: bool = True
 
     @property
@@ -49,44 +55,55 @@ class Metric:
 
     @property
     def part(self) -> str:
-        """The part of an evaluation that its time, and what is wrong with it, is counted under."""
+        """The part of an evaluation under which its time and its errors are reported."""
         return self.needs[0] if self.needs else NOTHING
 
 
-def _in(module: str, function: str, *arguments: str) -> "Callable[[Session], Values]":
+def _in(module: str, function: str) -> "Callable[[Session], Any]":
     """A function of a module of this folder, imported when it is called."""
+    return lambda session: getattr(import_module(f"{__package__}.{module}"), function)(session)
+
+
+def _each(find: "Callable[[Session], Mapping[str, Iterable]]", *fields: str) -> Run:
+    """Fields of what a function finds in each sentence; it runs once for all metrics."""
 
     def run(session: "Session") -> Values:
-        found = import_module(f"myxtts.evaluation.metrics.{module}")
-        return getattr(found, function)(session, *arguments)
+        import numpy as np
+
+        field = attrgetter(*fields)
+        found = session.shared(find)
+        return {source: np.array([field(one) for one in own]) for source, own in found.items()}
 
     return run
 
 
-def _rating(title: str, opinion: str) -> Metric:
-    run = _in("quality", "ratings", opinion)
-    return Metric(title, "", 2, HIGHER, (RATER,), run, is_per_sentence=False)
+_ERRORS, _RATINGS = _in("intelligibility", "sentence_errors"), _in("quality", "ratings")
+_LIKENESS, _LEVELS = _in("spectral", "likeness"), _in("levels", "levels")
 
 
-def _likeness(title: str, unit: str, digits: int, better: str, name: str) -> Metric:
-    return Metric(title, unit, digits, better, (RECORDINGS,), _in("spectral", "likeness", name))
+def _rating(title: str, field: str) -> Metric:
+    return Metric(title, "", 2, HIGHER, (RATER,), _each(_RATINGS, field), is_per_sentence=False)
 
 
-def _level(title: str, unit: str, digits: int, better: str, name: str) -> Metric:
-    return Metric(title, unit, digits, better, (), _in("levels", "levels", name))
+def _likeness(title: str, unit: str, digits: int, better: str, field: str) -> Metric:
+    return Metric(title, unit, digits, better, (RECORDINGS,), _each(_LIKENESS, field))
+
+
+def _level(title: str, unit: str, digits: int, better: str, field: str) -> Metric:
+    return Metric(title, unit, digits, better, (), _each(_LEVELS, field))
 
 
 # In the order in which they are shown. The names are keys of evaluation.json and of histories.
 METRICS: dict[str, Metric] = {
-    "wer": Metric("WER", "", 3, LOWER, (ASR,), _in("intelligibility", "word_errors")),
-    "cer": Metric("CER", "", 3, LOWER, (ASR,), _in("intelligibility", "character_errors")),
+    "wer": Metric("WER", "", 3, LOWER, (ASR,), _each(_ERRORS, "errors", "words")),
+    "cer": Metric("CER", "", 3, LOWER, (ASR,), _each(_ERRORS, "character_errors", "characters")),
     "mos": _rating("DNSMOS overall", "overall"),
     "mos_signal": _rating("DNSMOS signal", "signal"),
     "mos_background": _rating("DNSMOS background", "background"),
-    "mcd": _likeness("MCD", "dB", 2, LOWER, "mcd"),
-    "f0_correlation": _likeness("F0 correlation", "", 3, HIGHER, "f0_correlation"),
-    "f0_rmse": _likeness("F0 RMSE", "cents", 0, LOWER, "f0_rmse"),
-    "voicing_error": _likeness("voicing error", "", 3, LOWER, "voicing_error"),
+    "mcd": _likeness("MCD", "dB", 2, LOWER, "distortion"),
+    "f0_correlation": _likeness("F0 correlation", "", 3, HIGHER, "pitch.correlation"),
+    "f0_rmse": _likeness("F0 RMSE", "cents", 0, LOWER, "pitch.rmse_cents"),
+    "voicing_error": _likeness("voicing error", "", 3, LOWER, "pitch.voicing_error"),
     "warped_estoi": _likeness("warped ESTOI", "", 3, HIGHER, "warped_estoi"),
     "length_ratio": _likeness("length ratio", "", 3, "", "length_ratio"),
     "skipped": Metric(
@@ -116,5 +133,5 @@ METRICS: dict[str, Metric] = {
 
 
 def metrics_that_need(*needs: str) -> list[str]:
-    """The names of the metrics that need nothing else than these."""
+    """The names of the metrics that need only these."""
     return [name for name, metric in METRICS.items() if set(metric.needs) <= set(needs)]

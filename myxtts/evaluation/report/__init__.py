@@ -1,1 +1,1 @@
-"""Pages and plots of what was measured."""
+"""Pages and plots of evaluations."""

@@ -11,7 +11,7 @@ from myxtts.evaluation.metrics.table import SPEECH
 
 
 def figures_of(evaluation: Evaluation) -> dict[str, Any]:
-    """All figures as JSON takes them: null for what has no number."""
+    """All figures for JSON, with null where there is no number."""
     subject = evaluation.subject
     return without_nan(
         {
@@ -62,7 +62,7 @@ def _sentence_figures(evaluation: Evaluation, number: int) -> dict[str, Any]:
 
 
 def without_nan(value: Any) -> Any:
-    """The value with null, as JSON has it, for every number that is not finite."""
+    """The value with None for every number that is not finite, since JSON has no NaN."""
     if isinstance(value, Mapping):
         return {name: without_nan(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

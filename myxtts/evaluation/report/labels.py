@@ -1,10 +1,10 @@
-"""Where names find room next to the points of a plot."""
+"""Placement of labels next to the points of a plot."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-# Around a point: right first, where names are looked for.
+# Around a point: right first, where readers expect a label.
 _DIRECTIONS = np.array(
     [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)], np.float64
 )
@@ -17,11 +17,11 @@ def place_labels(
     distances: Sequence[float],
     radius: float,
 ) -> np.ndarray:
-    """Return the middles [labels, 2] of labels of sizes [labels, 2] next to points [labels, 2].
+    """Return the centres [labels, 2] of labels of sizes [labels, 2] next to points [labels, 2].
 
-    One after the other takes the first place, by the distances to its point, that is inside of the
-    area (left, bottom, right, top) and covers neither a label before it nor any point, which has a
-    radius. A row of NaN is a label without room.
+    Each label takes the first place, by distance to its point, that is inside of the area (left,
+    bottom, right, top) and covers neither an earlier label nor a point of this radius. The row of
+    a label without room is NaN.
     """
     middles = np.full(points.shape, np.nan)
     low, high = np.array(area[:2]), np.array(area[2:])
@@ -37,5 +37,5 @@ def place_labels(
 
 
 def _covers(tried: np.ndarray, reach: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Tell of each place tried [places, 2] whether another is within reach, in both directions."""
+    """Whether each place [places, 2] has another point within reach on both axes."""
     return (np.abs(tried[:, None] - others[None]) < reach).all(axis=2).any(axis=1)

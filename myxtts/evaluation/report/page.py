@@ -1,4 +1,4 @@
-"""The page of an evaluation, which needs no other file, and the figures next to it."""
+"""The self-contained page of an evaluation, and the figures next to it."""
 
 import base64
 import io
@@ -24,8 +24,8 @@ from myxtts.evaluation.report.rows import (
 from myxtts.evaluation.report.tables import html_table
 
 FIGURES, PAGE = "evaluation.json", "evaluation.html"
-_SHOWN = {RESYNTHESIS: "resynthesis"}  # where a key of evaluation.json is an older word
-SHOWN = 3  # sentences of the best, of the median and of the worst ones
+_SHOWN = {RESYNTHESIS: "resynthesis"}  # instead of the key in evaluation.json
+SHOWN = 3  # of the best, median and worst sentences
 DRAWN = ("cer", "mcd", "f0_rmse", "warped_estoi")  # metrics whose distributions are drawn
 _BINS = 24
 _WIDTH, _HEIGHT, _FOOT = 320, 110, 16
@@ -47,7 +47,7 @@ def _html(evaluation: Evaluation) -> str:
     judged = ", ".join(evaluation.judges.values())
     summary = f"{len(subject.sentences)} sentences ({subject.language})"
     summary += f", judged by {judged}. " if judged else ". "
-    summary += "In brackets: where 95 % of other draws of such sentences would leave the figure."
+    summary += "In brackets: the 95 % confidence interval, by bootstrap over the sentences."
     parts = [f"<h1>{escape(subject.what)}</h1>", f"<p>{escape(summary)}</p>"]
     parts += [*evaluation_parts(evaluation), "<h2>Listen</h2>", *_clips(evaluation)]
     seconds = ", ".join(f"{name} {took:.1f}" for name, took in evaluation.seconds.items())
@@ -84,7 +84,7 @@ def _charts(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _histogram(title: str, series: Mapping[str, np.ndarray]) -> str:
-    """Shares of values in bins, one outline for each series."""
+    """A histogram as SVG, with an outline for each series."""
     finite = {name: values[np.isfinite(values)] for name, values in series.items()}
     finite = {name: values for name, values in finite.items() if len(values)}
     if not finite:
@@ -116,7 +116,7 @@ def _histogram(title: str, series: Mapping[str, np.ndarray]) -> str:
 
 
 def _outline(shares: np.ndarray) -> str:
-    """The points of steps as high as the shares, at most 1, from the foot to the foot."""
+    """The SVG points of a step curve of shares between 0 and 1."""
     edges = np.linspace(0, _WIDTH, len(shares) + 1)
     points = [(0.0, 0.0)]
     for left, right, share in zip(edges, edges[1:], shares, strict=False):
@@ -126,7 +126,7 @@ def _outline(shares: np.ndarray) -> str:
 
 
 def _faulty(evaluation: Evaluation) -> Iterator[str]:
-    """Which hard texts went wrong, and how."""
+    """The hard texts with faults, and which."""
     for one, fault in zip(evaluation.attempts, evaluation.faults, strict=True):
         if fault.is_faultless:
             continue
@@ -138,7 +138,7 @@ def _faulty(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _clips(evaluation: Evaluation) -> Iterator[str]:
-    """The best, the median and the worst sentences, to listen to."""
+    """Players of the best, median and worst sentences."""
     ranked = evaluation.ranked()
     middle = max(0, (len(ranked) - SHOWN) // 2)
     shown = {"best": ranked[:SHOWN], "median": ranked[middle:][:SHOWN], "worst": ranked[-SHOWN:]}
@@ -176,7 +176,7 @@ def _heard(text: str) -> str:
 
 
 def player(samples: np.ndarray, rate: int) -> str:
-    """An audio player that holds its samples."""
+    """An audio player with embedded samples."""
     buffer = io.BytesIO()
     pcm = np.clip(np.round(np.asarray(samples) * 32768.0), -32768, 32767).astype(np.int16)
     soundfile.write(buffer, pcm, rate, subtype="PCM_16", format="WAV")
@@ -189,7 +189,7 @@ def embedded(content: bytes, kind: str) -> str:
 
 
 def html_page(title: str, parts: Iterable[str]) -> str:
-    """A page that needs no other file."""
+    """A self-contained page."""
     return _TEMPLATE.format(title=escape(title), style=_STYLE, body="\n".join(parts))
 
 

@@ -1,6 +1,6 @@
-"""Pictures of a voice: how it learned, how text and sound align, and its mel next to a recording's.
+"""Plots of a voice: its learning curve, an alignment, and its mel next to a recording's.
 
-The colours are those of Okabe and Ito, and maps that colour-blind eyes read as well.
+The colours are those of Okabe and Ito, which colour-blind readers can distinguish.
 """
 
 from collections.abc import Sequence
@@ -9,21 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from myxtts.errors import UserError
+from myxtts.evaluation.extras import import_extra
 from myxtts.evaluation.history import History
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6e6e6e"
 PALE = "#f7fbff"  # where the map "Blues" begins
 DOTS_PER_INCH = 110
-# Few enough to leave room for all others among the 256 of a small PNG.
+# Few enough to leave room for the other colours among the 256 of a small PNG.
 _MEL_COLOURS = 64
-# More symbols than this cannot be told apart along the path.
+# More symbols than this would overlap along the path.
 _READABLE_SYMBOLS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One unseen sentence: the recording, what the model says, and which token each frame has."""
+    """One unseen sentence: the recording, the model's speech, and the token of each frame."""
 
     text: str
     symbols: Sequence[str]
@@ -55,7 +55,7 @@ def write_mels(path: Path, example: Example) -> None:
 
 
 def write_picture(path: Path, history: History, example: Example) -> Path:
-    """Draw all of it in one small PNG."""
+    """Draw all plots into one small PNG."""
     figure = new_figure(11, 6)
     axes = figure.subplots(2, 2)
     draw_curve(axes[0, 0], history)
@@ -65,7 +65,7 @@ def write_picture(path: Path, history: History, example: Example) -> Path:
 
 
 def draw_curve(axes, history: History) -> None:
-    """Draw the mel loss over steps, with what predicting the mean mel would score."""
+    """Draw the mel loss over steps, and the score of predicting the mean mel."""
     axes.set_title("Mel loss while learning")
     axes.plot(*_columns(history.mel_loss), color=BLUE, lw=0.8, alpha=0.7, label="training step")
     axes.plot(
@@ -136,14 +136,9 @@ def _columns(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float
 
 
 def new_figure(width: float, height: float):
-    try:
-        # Without pyplot there is no display to look for and nothing to close.
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UserError(
-            f'plots need matplotlib ({error}); install it with pip install "myxtts[plots]"'
-        ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    # Without pyplot there is no display to look for and nothing to close.
+    matplotlib = import_extra("matplotlib.figure", "matplotlib, which draws plots,", "plots")
+    return matplotlib.Figure(figsize=(width, height), layout="constrained")
 
 
 def save_figure(figure, path: Path) -> Path:
@@ -155,7 +150,7 @@ def save_figure(figure, path: Path) -> Path:
 
 
 def _shrink(path: Path) -> None:
-    """Keep 256 colours, which the eye does not miss and which halve the file."""
+    """Reduce the file to 256 colours, which halves its size without a visible change."""
     from PIL import Image  # matplotlib depends on it
 
     with Image.open(path) as picture:

@@ -3,18 +3,17 @@
 import math
 
 from myxtts.evaluation.evaluator import Evaluation
-from myxtts.evaluation.metrics.speaker import Spread, spread
+from myxtts.evaluation.metrics.speaker import spread
 from myxtts.evaluation.metrics.table import METRICS, RECORDED, RESYNTHESIS, SPEECH
 from myxtts.evaluation.report.tables import Rows, with_bounds
 
 
 def measure_rows(evaluation: Evaluation) -> Rows:
-    """The table of all metrics, with a head: each figure with the bounds of its interval."""
-    sources = [SPEECH, RECORDED, RESYNTHESIS]
-    heads = [SPEECH, RECORDED, f"resynthesis by {evaluation.subject.vocoder or 'a vocoder'}"]
-    has = [any(name in one.intervals for one in evaluation.measures.values()) for name in sources]
-    shown = [name for name, is_there in zip(sources, has, strict=True) if is_there]
-    head = [title for title, is_there in zip(heads, has, strict=True) if is_there]
+    """The table of all metrics with their intervals, with a head."""
+    heads = {source: source for source in (SPEECH, RECORDED)}
+    heads[RESYNTHESIS] = f"resynthesis by {evaluation.subject.vocoder or 'a vocoder'}"
+    judged = {source for one in evaluation.measures.values() for source in one.intervals}
+    shown = [source for source in heads if source in judged]
     rows = [
         (
             one.metric.label,
@@ -22,21 +21,26 @@ def measure_rows(evaluation: Evaluation) -> Rows:
         )
         for one in evaluation.measures.values()
     ]
-    return [("metric", *head), *rows]
+    return [("metric", *(heads[source] for source in shown)), *rows]
 
 
 def speaker_rows(evaluation: Evaluation) -> Rows:
-    """How cosines of recordings are spread, and where the speech is among them; or nothing."""
+    """The distribution of cosines between recordings, with a head; or nothing."""
     if evaluation.speakers is None:
         return []
     cosines = evaluation.speakers.among
     rows = [("cosines of recordings", "5 %", "median", "95 %", "pairs")]
-    named = (("of one speaker", cosines.same), ("of different speakers", cosines.different))
-    return rows + [_spread_row(name, spread(values)) for name, values in named if len(values)]
+    named = {"of one speaker": cosines.same, "of different speakers": cosines.different}
+    for name, values in named.items():
+        if len(values):
+            found = spread(values)
+            figures = (f"{one:.3f}" for one in (found.low, found.median, found.high))
+            rows.append((name, *figures, f"{found.pairs:,}"))
+    return rows
 
 
 def speaker_facts(evaluation: Evaluation) -> list[str]:
-    """Where the speech is among recordings of its speaker and of others."""
+    """How the speech compares with recordings of its speaker and of others."""
     if evaluation.speakers is None:
         return []
     place, cosines = evaluation.speakers.place, evaluation.speakers.among
@@ -57,7 +61,7 @@ def speaker_facts(evaluation: Evaluation) -> list[str]:
 
 
 def fault_rows(evaluation: Evaluation) -> Rows:
-    """How many hard texts of each kind went wrong, with a head; or nothing."""
+    """The number of hard texts with faults, by kind, with a head; or nothing."""
     counts = evaluation.fault_counts
     if not counts:
         return []
@@ -87,8 +91,3 @@ def _missing(evaluation: Evaluation, need: str) -> list[str]:
         for name, metric in METRICS.items()
         if name not in evaluation.measures and need in (*metric.needs, metric.part)
     ]
-
-
-def _spread_row(name: str, found: Spread) -> tuple[str, ...]:
-    figures = (found.low, found.median, found.high)
-    return (name, *(f"{figure:.3f}" for figure in figures), f"{found.pairs:,}")

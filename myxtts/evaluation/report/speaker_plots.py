@@ -1,4 +1,4 @@
-"""Pictures of a voice's speakers: how they lie to each other, and which styles they attend to."""
+"""Plots of a voice's speakers: the plane of their embeddings, and their style weights."""
 
 import math
 from collections.abc import Sequence
@@ -9,21 +9,21 @@ import numpy as np
 from myxtts.evaluation.report.labels import place_labels
 from myxtts.evaluation.report.plots import BLUE, GREY, ORANGE, new_figure, save_figure
 
-# Bars are read one by one: with more of them than this, colours show more.
+# With more bars than this, a map of colours is easier to read.
 _READABLE_BARS, _READABLE_PANELS = 16, 20
 _READABLE_COLUMNS = 100
 _READABLE_NAMES = 150
-# What differs by less than this share of the vectors' length is rounding, and has no direction.
+# A difference below this share of the vectors' length is rounding, and has no direction.
 _ROUNDING = 1e-6
-# How far a name is from its point, which has a radius, in pixels; a line leads to a far one.
+# Distances of a name from its point and the point's radius, in pixels; a line leads to far names.
 _DISTANCES, _RADIUS = (5, 14, 26, 40), 3.5
 
 
 def principal_plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return vectors [n, dim] on the two axes of most variance [n, 2], and its shares [2].
 
-    The point that is farthest out on an axis is on its positive side, so that a picture of the
-    same vectors is always the same.
+    The point farthest out on an axis is on its positive side, so that the same vectors always give
+    the same plot.
     """
     points, lengths, _ = np.linalg.svd(_centred(vectors), full_matrices=False)
     points = points[:, :2] * lengths[:2]
@@ -34,10 +34,10 @@ def principal_plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def nearest_others(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each of the vectors [n, dim] which other is nearest [n], and their cosine [n].
+    """Return the index of the nearest other vector [n] for vectors [n, dim], and the cosine [n].
 
-    More than two are centred by their mean first: voices have much in common, which would make all
-    cosines alike. What does not differ from the mean has no direction, and a cosine of 0 to all.
+    More than two vectors are centred first: speakers have much in common, so all cosines would be
+    similar. A vector equal to the mean has no direction, and a cosine of 0 to all others.
     """
     if len(vectors) < 2:
         raise ValueError(f"{len(vectors)} vectors have no others to be near to")
@@ -68,7 +68,7 @@ def write_styles(path: Path, names: Sequence[str], weights: np.ndarray) -> Path:
 
 
 def draw_voices(axes, names: Sequence[str], vectors: np.ndarray) -> None:
-    """Draw the plane, and as many names as find room in it."""
+    """Draw the plane, and as many names as fit."""
     points, shares = principal_plane(vectors)
     axes.scatter(*points.T, s=12, color=BLUE, zorder=3)
     axes.set(
@@ -78,15 +78,15 @@ def draw_voices(axes, names: Sequence[str], vectors: np.ndarray) -> None:
     )
     axes.grid(alpha=0.25)
     axes.margins(0.1)
-    # As far on one axis as on the other is as different.
+    # Equal distances on both axes are equal differences.
     axes.set_aspect("equal", adjustable="datalim")
-    left_out = _name_points(axes, names, points)
-    if left_out:
-        axes.set_title(f"{axes.get_title()} (without a name for want of room: {left_out})")
+    unnamed = _name_points(axes, names, points)
+    if unnamed:
+        axes.set_title(f"{axes.get_title()} (names without room: {unnamed})")
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:
-    """Scale vectors, centred where there are more than two, to length 1, or 0 if they have none."""
+    """Centre more than two vectors, and scale them to length 1, or to 0 if they are rounding."""
     given = np.asarray(vectors, np.float64)
     centred = _centred(given) if len(given) > 2 else given
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def _centred(vectors: np.ndarray) -> np.ndarray:
 
 
 def _name_points(axes, names: Sequence[str], points: np.ndarray) -> int:
-    """Write the names next to their points, and return how many found no room."""
+    """Write the names next to their points; return how many do not fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     style = {"fontsize": 8 if len(names) <= 40 else 7 if len(names) <= 80 else 6}
@@ -125,14 +125,14 @@ def _name_points(axes, names: Sequence[str], points: np.ndarray) -> int:
 
 
 def _measure(text, renderer) -> tuple[float, float]:
-    """Return the width and height of a text in pixels, and take it away."""
+    """Return the width and height of a text in pixels, and remove it."""
     size = text.get_window_extent(renderer).size
     text.remove()
     return size
 
 
 def _style_bars(names: Sequence[str], weights: np.ndarray):
-    """One panel for each token: a bar for each speaker, the mean of its heads, which are dots."""
+    """One panel per token: a bar per speaker, the mean of its heads, and a dot per head."""
     speakers, heads, tokens = weights.shape
     columns = min(tokens, 5)
     rows = math.ceil(tokens / columns)

@@ -1,4 +1,4 @@
-"""The report on a training run: its curve and pictures, and evaluations of what it speaks."""
+"""The report on a training run: learning curve, plots, and evaluations of its speech."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from myxtts.evaluation.evaluator import Evaluation
-from myxtts.evaluation.history import History, read_history
+from myxtts.evaluation.history import History, last_value, read_history
 from myxtts.evaluation.metrics.confidence import Interval
 from myxtts.evaluation.metrics.intelligibility import ErrorRates, error_rates
 from myxtts.evaluation.metrics.table import METRICS, RECORDED, RESYNTHESIS, SPEECH
@@ -33,9 +33,9 @@ CLIPS = 3  # sentences of each evaluation to listen to
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """All that a report shows; `evaluations` by their titles, that of the main speech first.
+    """The content of a report; `evaluations` are by title, the main one first.
 
-    `audio` is the folder of an evaluation's wavs, by the same titles.
+    `audio` are the folders of their wavs, by the same titles.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Report:
 
 
 class Compared(NamedTuple):
-    """Some speech of an evaluation, as a row of the table that compares them."""
+    """One source of an evaluation, as a row of the table that compares them."""
 
     what: str
     evaluation: Evaluation
@@ -80,7 +80,7 @@ class Compared(NamedTuple):
 
 
 def write_report(folder: str | Path, report: Report) -> Path:
-    """Write pictures, figures, the summary and the page into a folder; return the page."""
+    """Write plots, figures, the summary and the page into a folder; return the page."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     history = read_history(report.history)
@@ -101,20 +101,19 @@ def compare(evaluations: Mapping[str, Evaluation]) -> list[Compared]:
         sources = {SPEECH: f"model, {title}", RECORDED: f"recordings, {title}"}
         sources[RESYNTHESIS] = f"recordings through {one.subject.vocoder}"
         for source, what in sources.items():
-            is_judged = any(
-                source in one.measures[name].intervals
-                for name in ("wer", "mos")
-                if name in one.measures
-            )
+            row = Compared(what, one, source)
+            is_judged = row.interval("wer") or row.interval("mos")
             if is_judged and (source != RECORDED or recorded not in known):
-                found.append(Compared(what, one, source))
+                found.append(row)
         known.add(recorded)
     return found
 
 
 def compared_rows(evaluations: Mapping[str, Evaluation]) -> Rows:
-    """The table of error rates with their intervals, how far they are above the recordings',
-    and ratings, with a head; nothing where neither was measured."""
+    """The table of error rates, their excess over the recordings', and ratings, with a head.
+
+    Empty where neither was measured.
+    """
     found = compare(evaluations)
     if not found:
         return []
@@ -137,7 +136,7 @@ def compared_rows(evaluations: Mapping[str, Evaluation]) -> Rows:
 
 
 def _draw(folder: Path, history: History, example: Example) -> dict[str, Path]:
-    """Draw the pictures; return their files by what they show."""
+    """Draw the plots; return their files by title."""
     curve, alignment, mels = (folder / f"{name}.png" for name in ("curve", "alignment", "mels"))
     write_curve(curve, history)
     write_alignment(alignment, example)
@@ -156,8 +155,8 @@ def _figures(report: Report, history: History) -> dict:
     figures = {
         "title": report.title,
         "steps": history.steps,
-        "mel_loss": _last(history.mel_loss),
-        "val_mel_loss": _last(history.val_mel_loss),
+        "mel_loss": last_value(history.mel_loss),
+        "val_mel_loss": last_value(history.val_mel_loss),
         "mean_mel_loss": history.mean_mel_loss,
         "waiting_share": history.waiting,
         "scores": [_score_figures(one) for one in compare(report.evaluations)],
@@ -187,10 +186,6 @@ def _score_figures(one: Compared) -> dict:
     return found
 
 
-def _last(points: Sequence[tuple[int, float]]) -> float | None:
-    return points[-1][1] if points else None
-
-
 def _clips(report: Report) -> Iterator[tuple[str, str, str, int]]:
     """The first sentences of each evaluation: its title, the text, the transcript, the number."""
     for title, one in report.evaluations.items():
@@ -200,7 +195,7 @@ def _clips(report: Report) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _worst(report: Report) -> Rows:
-    """The sentences that the ASR understood worst, with a head, or nothing."""
+    """The sentences with the most ASR errors, with a head, or nothing."""
     found = Compared("", report.main, SPEECH).rates()
     wrong = [one for one in found.sentences if one.errors] if found else []
     wrong.sort(key=lambda one: one.errors / one.words, reverse=True)

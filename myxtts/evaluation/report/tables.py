@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from myxtts.evaluation.metrics.confidence import Interval
+from myxtts.monitoring.console import columns
 
 Rows = list[tuple[str, ...]]
 
 
 def with_bounds(found: Interval | None, digits: int) -> str:
-    """A figure and its interval, of which a single sentence has none; nothing without a figure."""
+    """A figure and its interval, if it has one; empty without a figure."""
     if found is None or not math.isfinite(found.value):
         return ""
     figures = [f"{one:.{digits}f}" for one in (found.value, found.low, found.high)]
@@ -18,14 +19,9 @@ def with_bounds(found: Interval | None, digits: int) -> str:
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> str:
-    """Columns as plain text: names to the left, figures to the right."""
+    """Plain text columns: names left-aligned, figures right-aligned."""
     rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for name, *figures in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True)]
-        lines.append("  ".join([f"{name:<{widths[0]}}", *cells]).rstrip())
-    return "\n".join(lines)
+    return columns(rows, right=range(1, len(rows[0])))
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
@@ -36,7 +32,7 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """A table of which a narrow screen shows each row as a block, with the heads in front."""
+    """A table; narrow screens show each row as a block with the heads before the cells."""
     head, *body = rows
     heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     lines = "".join(f"<tr>{''.join(_html_cells(head, row))}</tr>" for row in body)

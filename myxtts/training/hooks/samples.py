@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from myxtts.audio.griffin_lim import griffin_lim
 from myxtts.config.config import AudioSpec
-from myxtts.models.xtts import spread
+from myxtts.models.expansion import tokens_of_frames
 from myxtts.training.hooks.tensorboard import Boards
 from myxtts.training.loop import Hook, StepRecord
 from myxtts.training.optimizer import ema_weights
@@ -32,7 +32,7 @@ def take_sample(model: keras.Model, batch: dict[str, tf.Tensor], row: int = 0) -
     inputs["prior_weight"] = tf.constant(0.0)
     outputs = model(inputs)
     frames, tokens = int(inputs["mel_lengths"][0]), int(inputs["text_lengths"][0])
-    path, _ = spread(outputs["durations"], tf.shape(inputs["mel"])[1])
+    frame_tokens = tokens_of_frames(outputs["durations"], frames)
     spoken = model.synthesize(
         inputs["tokens"],
         inputs["text_lengths"],
@@ -43,7 +43,7 @@ def take_sample(model: keras.Model, batch: dict[str, tf.Tensor], row: int = 0) -
     return Sample(
         inputs["mel"][0, :frames].numpy(),
         outputs["mel"][0, :frames].numpy(),
-        path[0, :frames, :tokens].numpy(),
+        tf.one_hot(frame_tokens[0], tokens).numpy(),
         spoken["mel"][0, : int(spoken["mel_lengths"][0])].numpy(),
     )
 

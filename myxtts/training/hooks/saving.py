@@ -26,6 +26,7 @@ from myxtts.checkpoints import (
     unmark_best,
 )
 from myxtts.checkpoints.files import DamagedError, explained, remove_folder
+from myxtts.checkpoints.states import ABANDONED
 from myxtts.monitoring.history import HISTORY
 from myxtts.training.ending import Ending
 from myxtts.training.hooks.evaluation import EvaluationHook
@@ -36,7 +37,6 @@ from myxtts.training.loop import Hook, StepRecord
 logger = logging.getLogger(__name__)
 
 METRIC = "loss"
-ABANDONED = "abandoned"
 
 
 @dataclass(frozen=True, eq=False)

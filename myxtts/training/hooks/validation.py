@@ -140,7 +140,7 @@ def speaker_embeddings(model: keras.Model, batches: Iterable, num_speakers: int)
     counts = np.zeros(num_speakers, np.int64)
     for batch in batches:
         inputs = own_references(complete(batch))
-        embeddings = model.describe(inputs).numpy()
+        embeddings = model.embed(inputs).numpy()
         speakers = np.asarray(batch["speaker"])
         np.add.at(sums, speakers, embeddings)
         np.add.at(counts, speakers, 1)

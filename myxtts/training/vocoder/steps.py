@@ -56,9 +56,12 @@ def make_spectral_step(
         batch = completed(batch)
         with tf.GradientTape() as tape:
             generated, recorded, terms = generate(model, batch)
-            terms = {**_spectral_terms(loss, generated, recorded), **terms}
-            total, weighted = _summed(terms, SPECTRAL_WEIGHTS)
-        return _updated(model, optimizer, tape, total, terms, weighted)
+            terms = {**spectral_terms(loss, generated, recorded), **terms}
+            total, _ = summed(terms, SPECTRAL_WEIGHTS)
+        variables = model.trainable_variables
+        return updated(
+            optimizer, variables, tape.gradient(total, variables), terms, SPECTRAL_WEIGHTS
+        )
 
     return compile_step(step, signature, graph, xla)
 
@@ -75,39 +78,25 @@ def make_adversarial_step(
     xla: bool = False,
 ) -> CompiledStep:
     """The step in which first the discriminators and then the vocoder make an update."""
-    theirs = [variable for one in discriminators for variable in one.trainable_variables]
+    judges = Adversaries(discriminators)
+    theirs = judges.variables
     optimizer.build(model.trainable_variables)
     their_optimizer.build(theirs)
-
-    def judge(waveform: tf.Tensor) -> list:
-        return [part for one in discriminators for part in one(waveform, training=True)]
-
-    def doubt(recorded: tf.Tensor, generated: tf.Tensor) -> tf.Tensor:
-        # Both in one batch: the graph is smaller by two passes, and takes less time to trace.
-        count = tf.shape(recorded)[0]
-        scores = [score for score, _ in judge(tf.concat([recorded, generated], axis=0))]
-        return discriminator_loss(
-            [(score[:count], []) for score in scores], [(score[count:], []) for score in scores]
-        )
 
     def step(batch: Batch, number: tf.Tensor) -> Metrics:
         batch = completed(batch)
         with tf.GradientTape() as tape:
             generated, recorded, terms = generate(model, batch)
             with tf.GradientTape() as their_tape:
-                doubted = doubt(recorded, tf.stop_gradient(generated))
+                doubted = judges.doubt(recorded, tf.stop_gradient(generated))
             their_gradients = their_tape.gradient(doubted, theirs)
             with tape.stop_recording():
                 their_optimizer.apply(their_gradients, theirs)
-            of_recorded, of_generated = judge(recorded), judge(generated)
-            terms = {
-                "mel_loss": loss.mel(generated, recorded),
-                "adversarial_loss": adversarial_loss(of_generated),
-                "feature_loss": feature_loss(of_recorded, of_generated),
-                **terms,
-            }
-            total, weighted = _summed(terms, ADVERSARIAL_WEIGHTS)
-        metrics = _updated(model, optimizer, tape, total, terms, weighted)
+            terms = {**judges.terms(loss, generated, recorded), **terms}
+            total, _ = summed(terms, ADVERSARIAL_WEIGHTS)
+        variables = model.trainable_variables
+        gradients = tape.gradient(total, variables)
+        metrics = updated(optimizer, variables, gradients, terms, ADVERSARIAL_WEIGHTS)
         return {**metrics, "discriminator_loss": doubted}
 
     return compile_step(step, signature, graph, xla)
@@ -127,7 +116,7 @@ def make_vocoder_evaluation(
         batch = completed(batch)
         unaided = {**batch, "pitch": tf.zeros_like(batch["pitch"])}
         generated, recorded, _ = generate(model, unaided)
-        terms = _spectral_terms(loss, generated, recorded)
+        terms = spectral_terms(loss, generated, recorded)
         return {"loss": terms["mel_loss"], **terms}
 
     return compile_step(step, signature, graph, xla)
@@ -142,20 +131,51 @@ def completed(batch: Batch) -> Batch:
     }
 
 
-def _spectral_terms(loss: SpectralLoss, generated: tf.Tensor, recorded: tf.Tensor) -> Metrics:
+def spectral_terms(loss: SpectralLoss, generated: tf.Tensor, recorded: tf.Tensor) -> Metrics:
     return {
         "mel_loss": loss.mel(generated, recorded),
         "stft_loss": loss.stft(generated, recorded),
     }
 
 
-def _summed(terms: Metrics, weights: dict[str, float]):
+class Adversaries:
+    """The discriminators together, and what they say of waveforms."""
+
+    def __init__(self, discriminators: Sequence[keras.Model]):
+        self.discriminators = discriminators
+        self.variables = [x for one in discriminators for x in one.trainable_variables]
+
+    def judge(self, waveform: tf.Tensor) -> list:
+        return [part for one in self.discriminators for part in one(waveform, training=True)]
+
+    def doubt(self, recorded: tf.Tensor, generated: tf.Tensor) -> tf.Tensor:
+        """Their own loss."""
+        # Both in one batch: the graph is smaller by two passes, and takes less time to trace.
+        count = tf.shape(recorded)[0]
+        scores = [score for score, _ in self.judge(tf.concat([recorded, generated], axis=0))]
+        return discriminator_loss(
+            [(score[:count], []) for score in scores], [(score[count:], []) for score in scores]
+        )
+
+    def terms(self, loss: SpectralLoss, generated: tf.Tensor, recorded: tf.Tensor) -> Metrics:
+        """The losses of the vocoder that they judge."""
+        of_recorded, of_generated = self.judge(recorded), self.judge(generated)
+        return {
+            "mel_loss": loss.mel(generated, recorded),
+            "adversarial_loss": adversarial_loss(of_generated),
+            "feature_loss": feature_loss(of_recorded, of_generated),
+        }
+
+
+def summed(terms: Metrics, weights: dict[str, float]):
     return weighted_sum(terms, {name: weights[name] for name in terms})
 
 
-def _updated(model, optimizer, tape, total, terms, weighted) -> Metrics:
-    variables = model.trainable_variables
-    gradients = tape.gradient(total, variables)
+def updated(
+    optimizer, variables: Sequence, gradients: Sequence, terms: Metrics, weights
+) -> Metrics:
+    """Apply gradients, and return the metrics of the step."""
+    total, weighted = summed(terms, weights)
     norm = tf.linalg.global_norm(gradients)
     rate = optimizer.learning_rate
     optimizer.apply(gradients, variables)

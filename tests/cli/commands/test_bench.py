@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from myxtts.bench import acceptance, targets
+from myxtts.bench import acceptance
 from myxtts.bench.timing import Target
 from myxtts.cli.commands import bench
 from tests.helpers.tiny_model import TINY
@@ -20,7 +20,7 @@ def test_bench_measures_every_loader(myxtts, corpus, monkeypatch):
     assert out.splitlines()[-1].startswith("Loading is ")
 
 
-def test_bench_of_too_little_is_refused(myxtts, corpus):
+def test_bench_of_too_little_is_rejectd(myxtts, corpus):
     table = (corpus / "metadata.csv").read_text().splitlines()
     (corpus / "metadata.csv").write_text(table[0] + "\n")
     code, _, err = myxtts("bench", "data", corpus)
@@ -71,23 +71,23 @@ def test_the_exit_code_says_whether_a_target_is_missed(measured, code, monkeypat
     aim = Target("GPU utilisation", measured, 70, at_most=False, unit="%", note="no GPU here")
     best = Target("device busy", 99.0, 98, at_most=False, unit="%")
     monkeypatch.setattr(acceptance, "measure", lambda *rest: None)
-    monkeypatch.setattr(targets, "targets", lambda found: [aim])
-    monkeypatch.setattr(targets, "mode_targets", lambda found: [best])
+    monkeypatch.setattr(acceptance, "targets", lambda found: [aim])
+    monkeypatch.setattr(acceptance, "mode_targets", lambda found: [best])
     assert bench.main(["--data", str(corpus)]) == code
     lines = capsys.readouterr().out.splitlines()
     assert ("NOT met: GPU utilisation" in lines) == bool(code)
-    monkeypatch.setattr(targets, "mode_targets", lambda found: [replace(best, measured=97.0)])
+    monkeypatch.setattr(acceptance, "mode_targets", lambda found: [replace(best, measured=97.0)])
     assert bench.main(["--data", str(corpus)]) == 1
     assert "NOT met: device busy" in capsys.readouterr().out
 
 
 def test_the_built_in_corpus_is_made_once_and_kept(monkeypatch, tmp_path):
     pytest.importorskip("espeakng_loader")
-    monkeypatch.setattr(bench, "CLAUSES", 4)
+    monkeypatch.setattr(acceptance, "CLAUSES", 4)
     measured = []
     monkeypatch.setattr(acceptance, "measure", lambda config, *rest: measured.append(config))
     for name in ("targets", "mode_targets"):
-        monkeypatch.setattr(targets, name, lambda found: [])
+        monkeypatch.setattr(acceptance, name, lambda found: [])
     assert bench.main([]) == 0
     table = tmp_path / "data" / "gpu_benchmark" / "metadata.csv"
     made = table.stat().st_mtime_ns
@@ -102,8 +102,8 @@ def test_the_built_in_corpus_is_made_once_and_kept(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (("--simulate-step-ms", "-1"), "--simulate-step-ms must be 0 or more, not -1.0"),
-        (("--simulate-step-ms", "nan"), "--simulate-step-ms must be 0 or more, not nan"),
+        (("--simulate-step-ms", "-1"), "--simulate-step-ms must be at least 0, not -1.0"),
+        (("--simulate-step-ms", "nan"), "--simulate-step-ms must be at least 0, not nan"),
         (("--simulate-step-ms", "soon"), "invalid float value: 'soon'"),
         (("--json", "nowhere/figures.json"), "nowhere/figures.json cannot be written"),
         (("--json", "."), "cannot be written"),
@@ -112,7 +112,7 @@ def test_the_built_in_corpus_is_made_once_and_kept(monkeypatch, tmp_path):
         (("--config", "some.yaml", "data"), "options go behind the subject 'data'"),
     ],
 )
-def test_bad_input_is_told_before_anything_is_measured(myxtts, flags, complaint):
+def test_bad_input_is_reported_before_anything_is_measured(myxtts, flags, complaint):
     code, out, err = myxtts("bench", *flags)
     assert (code, out) == (2, "")
     assert complaint in err

@@ -120,14 +120,14 @@ def test_gc_keeps_the_voices_whatever_the_settings_of_the_audio(myxtts, voiced):
     assert {name: data for name, data in files(voiced).items() if "voices-" in name} == kept
 
 
-def test_gc_keeps_what_was_made_at_other_paces_while_they_are_asked_for(myxtts, corpus):
-    paces = ("--voice-augmentation", 1)
+def test_gc_keeps_speed_perturbed_features_while_they_are_in_use(myxtts, corpus):
+    augmented = ("--voice-augmentation", 1)
     # Two shards: what is added goes into one of its own.
-    assert myxtts("prepare", corpus)[0] == myxtts("prepare", corpus, *paces)[0] == 0
+    assert myxtts("prepare", corpus)[0] == myxtts("prepare", corpus, *augmented)[0] == 0
     sound = files(corpus)
-    code, out, _ = myxtts("cache", "gc", corpus, *paces)
+    code, out, _ = myxtts("cache", "gc", corpus, *augmented)
     assert (code, "deleted" in out, files(corpus) == sound) == (0, False, True)
-    assert myxtts("cache", "verify", corpus, *paces)[0] == 0
+    assert myxtts("cache", "verify", corpus, *augmented)[0] == 0
     code, out, _ = myxtts("cache", "gc", corpus)
     assert code == 0 and out.count("deleted") == 2  # of features and of tokens
     assert "features  12 stored, 0 missing" in myxtts("cache", "info", corpus)[1]

@@ -40,7 +40,7 @@ def test_explain_names_every_setting_and_its_origin(myxtts, monkeypatch, tmp_pat
     assert err == "warning: --seed has no effect: environment MYXTTS_TRAINING_SEED wins over it\n"
 
 
-def test_create_writes_a_file_that_loads_as_asked_for(myxtts, tmp_path):
+def test_create_writes_a_file_that_loads_with_the_given_settings(myxtts, tmp_path):
     code, out, _ = myxtts("config", "create", "--output", "sub/a.yaml", "--batch-size", 5)
     assert (code, out) == (0, "wrote sub/a.yaml\n")
     assert load_config(tmp_path / "sub" / "a.yaml").data.batch_size == 5
@@ -90,7 +90,7 @@ def test_a_wrong_argument_is_answered_in_two_lines(myxtts):
     )
 
 
-def test_a_model_size_over_a_created_file_is_told_truthfully(myxtts):
+def test_a_model_size_over_a_created_file_is_explained_truthfully(myxtts):
     assert myxtts("config", "create")[0] == 0
     flags = ("--config", "config.yaml", "--model-size", "tiny")
     code, out, err = myxtts("config", "show", "--explain", *flags)
@@ -108,7 +108,7 @@ def test_the_old_program_creates_a_config(capsys, tmp_path):
     assert (config.data.batch_size, config.training.epochs) == (48, 1000)
 
 
-def test_the_old_program_refuses_a_mode_that_it_lacks(capsys):
+def test_the_old_program_rejects_a_mode_that_it_lacks(capsys):
     with pytest.raises(SystemExit) as raised:
         train_test_file.main(["--mode", "dance"])
     assert raised.value.code == 2

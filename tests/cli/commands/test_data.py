@@ -47,7 +47,7 @@ def test_check_counts_what_breaks_a_limit(myxtts, corpus):
     assert "16,000 Hz: 2 (resampled to 22,050 Hz)" in out
 
 
-def test_check_refuses_what_loses_too_much(myxtts, corpus):
+def test_check_rejects_what_loses_too_much(myxtts, corpus):
     code, out, err = myxtts("data", "check", corpus, "--max-mel-frames", 20)
     assert code == 2
     assert "12 of 12 utterances would be dropped" in err
@@ -63,7 +63,7 @@ def test_check_looks_at_both_corpora(myxtts, corpus, tmp_path):
 
 
 @pytest.mark.parametrize("words", [("data", "check"), ("prepare",), ("cache", "info")])
-def test_without_a_corpus_it_tells_where_to_get_one(myxtts, words):
+def test_without_a_corpus_it_says_where_to_get_one(myxtts, words):
     code, out, err = myxtts(*words)
     assert (code, out) == (2, "")
     assert "./data/ljspeech" in err
@@ -130,7 +130,7 @@ def with_numbers_for_text(corpus):
     ],
 )
 @pytest.mark.parametrize("words", [("data", "check"), ("prepare",)], ids=" ".join)
-def test_a_bad_corpus_is_refused_with_a_reason(myxtts, corpus, words, damage, complaint):
+def test_a_bad_corpus_is_rejectd_with_a_reason(myxtts, corpus, words, damage, complaint):
     damage(corpus)
     code, _, err = myxtts(*words, corpus)
     assert code == 2
@@ -148,14 +148,14 @@ def test_demo_makes_a_corpus_that_passes_the_check(myxtts, tmp_path):
     assert lines(out)["utterances"].split()[0] == "3"
 
 
-def test_demo_refuses_nonsense(myxtts):
+def test_demo_rejects_nonsense(myxtts):
     assert myxtts("data", "demo", "speech", "--language", "tlh")[0] == 2
     code, _, err = myxtts("data", "demo", "speech", "--clauses", 0)
     assert code == 2
     assert "clauses must be at least 1" in err
     code, _, err = myxtts("data", "demo", "--small", "--speakers", 5)
     assert code == 2
-    assert "leave out --speakers" in err
+    assert "remove --speakers" in err
 
 
 def test_small_demo_has_the_documented_folders(myxtts, tmp_path):
@@ -199,7 +199,7 @@ def test_a_corpus_of_another_language_is_warned_of(myxtts, corpus, words):
 
 
 @pytest.mark.parametrize("words", [("data", "check"), ("prepare",), ("train", "--data")])
-def test_a_persian_corpus_without_its_language_is_refused_with_the_flag(myxtts, corpus, words):
+def test_a_persian_corpus_without_its_language_is_rejectd_with_the_flag(myxtts, corpus, words):
     give_texts(corpus, ["این کتاب را خواندم", "پس از آن گفتم"])
     code, _, err = myxtts(*words, corpus)
     assert code == 2 and "Persian (fa)" in err and "--language fa" in err

@@ -23,6 +23,8 @@ from myxtts.workflows.speaking import write_all
 pytest.importorskip("matplotlib")
 pytest.importorskip("jiwer")
 
+MEL = np.zeros((20, 80))
+
 
 @pytest.fixture
 def run(tmp_path, capsys):
@@ -36,7 +38,7 @@ def run(tmp_path, capsys):
 
 
 class Ear:
-    """Understands every sentence of the demo but `b`, of which it hears nothing."""
+    """Transcribes every sentence of the demo correctly but `b`."""
 
     name, identity = "an ear", "an ear, version 1"
 
@@ -59,7 +61,7 @@ def stages(monkeypatch):
     def speak(settings, config, announce):
         sentences = demo_sentences(settings.sentences)
         main = make_spoken(settings, "main voice", sentences, "istft")
-        recorded = [one.recorded for one in main.subject.sentences]
+        recorded = [one.recorded for one in main.sentences]
         other = "main voice, Griffin-Lim"
         return voice(settings.language), {
             "main voice": main,
@@ -95,16 +97,16 @@ def wave(number: int) -> np.ndarray:
     return samples
 
 
-def make_spoken(settings, title: str, texts, vocoder: str, recorded=None) -> workflow.Spoken:
+def make_spoken(settings, title: str, texts, vocoder: str, recorded=None) -> Subject:
     waves = [wave(number) for number in range(len(texts))]
     recorded = recorded or [one.copy() for one in waves]
+    resynthesised = recorded if vocoder else [None] * len(texts)
     sentences = [
-        Sentence(f"{n}", text, waves[n], "rob", recorded[n], recorded[n] if vocoder else None)
+        Sentence(f"{n}", text, waves[n], "rob", recorded[n], resynthesised[n], None, MEL)
         for n, text in enumerate(texts)
     ]
-    workflow.write_all(workflow.audio_folder(settings, title), waves, 22050)
-    subject = Subject(title, settings.language, AudioSpec(), sentences, vocoder, most_rated=5)
-    return workflow.Spoken(subject, [np.zeros((20, 80))] * len(texts))
+    write_all(workflow.audio_folder(settings, title), waves, 22050)
+    return Subject(title, settings.language, AudioSpec(), sentences, vocoder, most_rated=5)
 
 
 def aligned(voice, mels, texts, language) -> list[alignment.Alignment]:
@@ -199,7 +201,7 @@ def test_speech_is_rated_in_recordings_that_are_long_enough(run, stages, monkeyp
     monkeypatch.setattr(quality.Dnsmos, "open", lambda path: Judge())
     _, out, _ = run("--sentences", 12)
     assert out.partition("\nmetric")[0].count(" 3.25\n") == 7  # each row of the first table
-    assert "DNSMOS, which rates telephony, hints at it" in out
+    assert "DNSMOS, which rates telephony, gives a hint" in out
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_speech_is_rated_in_recordings_that_are_long_enough(run, stages, monkeyp
         (("--sentences", -3), "--sentences must be at least 1, not -3"),
     ],
 )
-def test_nonsense_is_refused(run, stages, words, complaint):
+def test_nonsense_is_rejectd(run, stages, words, complaint):
     code, _, err = run(*words)
     assert code == 2
     assert complaint in err
@@ -241,7 +243,7 @@ def test_recordings_follow_the_order_of_the_sentences(tmp_path):
     pytest.importorskip("espeakng_loader")
     (first,) = choose_voices("en", 1)
     sentences = ["Yes.", "This is a much longer sentence, is it not?"]
-    short, long = workflow.record(settings(tmp_path), first, sentences, 22050)
+    short, long = workflow.record(settings(tmp_path), first, sentences, 22050).values()
     assert 2 * len(short) < len(long)
     # Each begins and ends with .1 s of silence, as the corpus does.
     assert not short[:2205].any() and short[2205:2300].any()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from myxtts.cli.commands import demo_voices as command
+from myxtts.cli.commands import demo
 from myxtts.cli.main import main
 from myxtts.training.ending import Ending
 from myxtts.workflows import demo_voices
@@ -25,8 +25,8 @@ def stages(monkeypatch) -> list[str]:
     def note(name: str, answer=None):
         return lambda *args, **kwargs: (called.append(name), answer)[1]
 
-    monkeypatch.setattr(command, "import_tensorflow", lambda: None)
-    monkeypatch.setattr(demo_voices, "get_public", lambda name, folder: Path(folder) / name)
+    monkeypatch.setattr(demo, "import_tensorflow", lambda: None)
+    monkeypatch.setattr("myxtts.weights.get_weights", lambda name, folder: Path(folder) / name)
     monkeypatch.setattr(demo_voices, "make_corpus", note("corpus"))
     monkeypatch.setattr(demo_voices, "prepare_corpus", note("prepare"))
     monkeypatch.setattr(demo_voices, "train_vocoder", note("vocoder", Ending.FINISHED))
@@ -55,7 +55,7 @@ def test_both_models_are_trained_and_judged_and_all_figures_kept(stages, tmp_pat
     assert [one["pitch_ratio"] for one in kept["plain"]["seen"]] == [1.05, None]
 
 
-def test_an_interrupted_training_ends_it_and_says_how_to_go_on(
+def test_an_interrupted_training_ends_it_and_says_how_to_resume(
     stages, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(demo_voices, "train", lambda config: Ending.SIGINT)
@@ -73,7 +73,7 @@ def test_an_interrupted_vocoder_ends_it_before_any_model_is_trained(
     assert stages == ["corpus", "prepare"]
 
 
-def test_too_few_voices_are_refused(capsys):
+def test_too_few_voices_are_rejectd(capsys):
     assert main(["demo-voices", "--speakers", "3"]) == 2
     assert "--speakers must be at least 16, not 3" in capsys.readouterr().err
 

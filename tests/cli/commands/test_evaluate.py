@@ -50,11 +50,7 @@ class Ear:
         return [HEARD for _ in recordings]
 
 
-@pytest.fixture(scope="module")
-def speech(tmp_path_factory) -> Path:
-    """Twenty recordings of two speakers."""
-    path = tmp_path_factory.mktemp("speech") / "corpus"
-    return make_corpus(path, 20, speakers=2, seconds=(0.7, 1.0))
+CORPUS = {"count": 20, "speakers": 2, "seconds": (0.7, 1.0)}
 
 
 def make_voice(**settings):
@@ -77,17 +73,17 @@ def figures(folder: Path) -> dict:
     return json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
 
 
-def held_out(speech: Path) -> list:
-    return list(read_corpus(speech, val_fraction=0.4).val)
+def held_out(shared_corpus: Path) -> list:
+    return list(read_corpus(shared_corpus, val_fraction=0.4).val)
 
 
-def test_a_voice_is_judged_on_what_it_was_not_trained_on(myxtts, speech, tmp_path, voice):
-    argv = ("--voice", "run", "--corpus", speech, "--sentences", 3, "-o", "out")
+def test_a_voice_is_judged_on_what_it_was_not_trained_on(myxtts, shared_corpus, tmp_path, voice):
+    argv = ("--voice", "run", "--corpus", shared_corpus, "--sentences", 3, "-o", "out")
     code, out, err = myxtts("evaluate", *argv)
     assert (code, err) == (0, "")
     found = figures(tmp_path / "out")
     ids = [one["id"] for one in found["sentences"]]
-    assert len(ids) == 3 and set(ids) <= {one.id for one in held_out(speech)}
+    assert len(ids) == 3 and set(ids) <= {one.id for one in held_out(shared_corpus)}
     for source in ("speech", "recordings", "copies"):
         assert found["measures"]["wer"][source]["sentences"] == 3
     assert found["sentences"][0]["heard"]["copies"] == HEARD
@@ -103,15 +99,17 @@ def test_a_voice_is_judged_on_what_it_was_not_trained_on(myxtts, speech, tmp_pat
     assert {path.stem for path in (tmp_path / "out" / "wavs").glob("*.wav")} == set(ids)
     assert (tmp_path / "out" / "evaluation.html").stat().st_size > 10_000
     # The same sentences, and so the same figures, each time; pystoi adds a little chance.
-    again = evaluate(voice, speech, sentences=3)
+    again = evaluate(voice, shared_corpus, sentences=3)
     assert again.subject.what == "run/voice: 3 sentences that it was not trained on"
     for name in ("wer", "mcd", "f0_rmse", "loudness"):
         intervals = {part: asdict(one) for part, one in again.measures[name].intervals.items()}
         assert intervals == found["measures"][name]
 
 
-def test_a_language_without_a_recogniser_has_all_other_measures(myxtts, speech, tmp_path, voice):
-    shutil.copytree(speech, tmp_path / "fa")
+def test_a_language_without_a_recogniser_has_all_other_measures(
+    myxtts, shared_corpus, tmp_path, voice
+):
+    shutil.copytree(shared_corpus, tmp_path / "fa")
     voice.config.data.language = "fa"
     argv = ("--voice", "run", "--corpus", "fa", "--language", "fa", "--sentences", 2, "-o", "out")
     code, out, _ = myxtts("evaluate", *argv)
@@ -122,11 +120,11 @@ def test_a_language_without_a_recogniser_has_all_other_measures(myxtts, speech, 
     assert found["hard_texts"][0]["repeated"] is None
 
 
-def test_one_speaker_or_a_clone_can_be_judged(myxtts, speech, tmp_path):
-    argv = ("evaluate", "--voice", "run", "--corpus", speech, "--sentences", 4)
+def test_one_speaker_or_a_clone_can_be_judged(myxtts, shared_corpus, tmp_path):
+    argv = ("evaluate", "--voice", "run", "--corpus", shared_corpus, "--sentences", 4)
     assert myxtts(*argv, "--speaker", "speaker1", "-o", "one")[0] == 0
     assert {one["speaker"] for one in figures(tmp_path / "one")["sentences"]} == {"speaker1"}
-    reference = next(iter((speech / "wavs").iterdir()))
+    reference = next(iter((shared_corpus / "wavs").iterdir()))
     code, out, _ = myxtts(*argv, "--reference", reference, "-o", "clone")
     assert code == 0
     assert "endless sentences: the recordings are of other speakers than the refer" in out
@@ -146,26 +144,26 @@ def test_one_speaker_or_a_clone_can_be_judged(myxtts, speech, tmp_path):
         (("--voice", "run", "--corpus", ".", "--sentences", "0"), "must be at least 1, not 0"),
     ],
 )
-def test_half_a_command_is_refused(myxtts, argv, complaint):
+def test_half_a_command_is_rejectd(myxtts, argv, complaint):
     code, _, err = myxtts("evaluate", *argv)
     assert code == 2 and complaint in err
 
 
-def test_a_corpus_without_the_voices_speakers_is_refused(myxtts, speech, voice):
+def test_a_corpus_without_the_voices_speakers_is_rejectd(myxtts, shared_corpus, voice):
     voice.speakers = ("anna", "ben")
-    code, _, err = myxtts("evaluate", "--voice", "run", "--corpus", speech)
+    code, _, err = myxtts("evaluate", "--voice", "run", "--corpus", shared_corpus)
     assert code == 2 and "holds out no sentence in 'en' by a speaker of the voice" in err
 
 
 @pytest.fixture
-def wavs(speech, tmp_path) -> Path:
+def wavs(shared_corpus, tmp_path) -> Path:
     """Three recordings of the corpus in a folder, with what they say."""
     folder = tmp_path / "said"
     folder.mkdir()
-    lines = (speech / "metadata.csv").read_text(encoding="utf-8").splitlines()[:3]
+    lines = (shared_corpus / "metadata.csv").read_text(encoding="utf-8").splitlines()[:3]
     for line in lines:
         name = line.partition("|")[0]
-        shutil.copy(speech / "wavs" / f"{name}.wav", folder)
+        shutil.copy(shared_corpus / "wavs" / f"{name}.wav", folder)
     texts = "\n".join("|".join(line.split("|")[:2]) for line in lines)
     (folder / "metadata.csv").write_text(texts + "\n", encoding="utf-8")
     return folder
@@ -177,7 +175,7 @@ def test_recordings_are_judged_by_their_texts(myxtts, wavs, tmp_path):
     found = figures(tmp_path / "said-evaluation")
     assert list(found["measures"]["wer"]) == ["speech"]
     assert "not measured: ceilings" in out
-    assert "not measured: faulty hard texts: only a voice can be asked" in out
+    assert "not measured: faulty hard texts: only a voice can speak hard texts" in out
     # Not inside: the next evaluation would take its wavs for others to be judged.
     assert myxtts("evaluate", "--wavs", wavs, "--texts", wavs / "metadata.csv")[0] == 0
 
@@ -191,10 +189,10 @@ def test_references_of_the_same_ids_are_the_ceiling(myxtts, wavs, tmp_path):
     assert found["mcd"]["speech"]["value"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_references_of_other_ids_are_of_the_same_speaker(myxtts, wavs, speech, tmp_path):
+def test_references_of_other_ids_are_of_the_same_speaker(myxtts, wavs, shared_corpus, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    shutil.copy(speech / "wavs" / "utt-0009.wav", other / "someone.wav")
+    shutil.copy(shared_corpus / "wavs" / "utt-0009.wav", other / "someone.wav")
     argv = ("evaluate", "--wavs", wavs, "--texts", wavs / "metadata.csv", "--references", other)
     code, out, _ = myxtts(*argv, "-o", "out")
     assert code == 0 and "endless sentences: no recordings of the same ids" in out
@@ -220,10 +218,10 @@ def test_what_is_missing_or_too_much_is_named(myxtts, wavs, tmp_path):
     assert code == 2 and "have no recording in" in err and "utt-0002" in err
 
 
-def test_recordings_and_copies_are_heard_once_per_corpus_and_speech_each_time(
-    myxtts, speech, monkeypatch
+def test_recordings_and_copies_are_transcribed_once_per_corpus_and_speech_each_time(
+    myxtts, shared_corpus, monkeypatch
 ):
-    argv = ("evaluate", "--voice", "run", "--corpus", speech, "--sentences", 3, "-o", "out")
+    argv = ("evaluate", "--voice", "run", "--corpus", shared_corpus, "--sentences", 3, "-o", "out")
     heard = []
 
     def evaluate(*more) -> str:
@@ -246,11 +244,11 @@ def test_recordings_and_copies_are_heard_once_per_corpus_and_speech_each_time(
 # What `myxtts train --enable-evaluation` passes to the trainer.
 
 
-def test_training_hears_the_same_sentences_each_time_and_the_ceiling_once(speech):
+def test_training_hears_the_same_sentences_each_time_and_the_ceiling_once(shared_corpus):
     ear = Ear()
     evaluator = VoiceEvaluator(Judges(ear), 3, "en")
-    first = evaluator(make_voice(), held_out(speech))()
-    second = evaluator(make_voice(), held_out(speech))()
+    first = evaluator(make_voice(), held_out(shared_corpus))()
+    second = evaluator(make_voice(), held_out(shared_corpus))()
     assert ear.asked == [6, 3]
     assert first.scores["recorded_wer"] > 0 and "recorded_wer" not in second.scores
     assert {"wer", "cer", "mcd"} <= second.scores.keys()
@@ -260,22 +258,22 @@ def test_training_hears_the_same_sentences_each_time_and_the_ceiling_once(speech
     assert first.path.sum(axis=1).tolist() == [FRAMES_PER_TOKEN] * len(first.path)
 
 
-def test_it_speaks_before_it_returns_and_scores_only_when_called(speech):
+def test_it_speaks_before_it_returns_and_scores_only_when_called(shared_corpus):
     ear, voice = Ear(), make_voice()
-    score = VoiceEvaluator(Judges(ear), 2, "en")(voice, held_out(speech))
+    score = VoiceEvaluator(Judges(ear), 2, "en")(voice, held_out(shared_corpus))
     assert voice.model.batches and ear.asked == []
     voice.model = None  # whose weights have changed by then
     assert score().scores["wer"] > 0
 
 
-def test_sentences_of_strangers_or_other_languages_are_no_use(speech):
+def test_sentences_of_strangers_or_other_languages_are_no_use(shared_corpus):
     voice = make_voice()
     voice.speakers = ("anna",)
     with pytest.raises(UserError, match="no held-out sentence is in 'en'"):
-        VoiceEvaluator(Judges(), 2, "en")(voice, held_out(speech))
+        VoiceEvaluator(Judges(), 2, "en")(voice, held_out(shared_corpus))
 
 
-def test_a_metric_that_nobody_can_measure_is_refused_before_training():
+def test_a_metric_that_nobody_can_measure_is_rejectd_before_training():
     assert training_evaluator(XTTSConfig()) is None
     config = XTTSConfig(enable_evaluation=True, evaluation_metric="wer", language="fa")
     with pytest.raises(UserError, match="cannot be kept by wer .* no ASR for 'fa'"):

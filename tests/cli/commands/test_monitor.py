@@ -105,7 +105,7 @@ def test_the_summary_has_means_and_maxima():
     assert describe({}, 0, None, 2) == "stopped before the first sample"
 
 
-def test_a_change_of_who_computes_is_told_once(capsys):
+def test_a_change_of_the_processes_is_printed_once(capsys):
     show = live.Lines(without_gpu=False)
     for processes in ([], [TRAINING], [TRAINING]):
         show(SAMPLE, processes)
@@ -172,7 +172,7 @@ def test_without_a_gpu_one_line_says_why(capsys, monkeypatch):
         (["--log-file", "."], "name another"),
     ],
 )
-def test_bad_values_are_refused(capsys, tmp_path, argv, message):
+def test_bad_values_are_rejectd(capsys, tmp_path, argv, message):
     (tmp_path / "taken.csv").write_text("mine")
     assert monitor.main([*argv, "--duration", "1"] if "--duration" not in argv else argv) == 2
     out, err = capsys.readouterr()

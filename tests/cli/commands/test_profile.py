@@ -1,29 +1,29 @@
 import json
+import logging
 
 import pytest
 
 from myxtts.cli.commands.profile import main as profiler
 from myxtts.cli.main import main
 from tests.helpers.browser import Browser
-from tests.helpers.make_corpus import make_corpus
+
+CORPUS = {"count": 12}
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("profile") / "corpus", 12)
-
-
-@pytest.fixture(scope="module")
-def profiled(corpus, tmp_path_factory):
+def profiled(shared_corpus, tmp_path_factory):
     """A folder with the page and the figures of a profile, and what was printed."""
     from contextlib import redirect_stdout
     from io import StringIO
 
     folder, said = tmp_path_factory.mktemp("profiled"), StringIO()
-    words = f"--train-data {corpus} --batch-size 4 --steps 6 --simulate-step-ms 5".split()
+    words = f"--train-data {shared_corpus} --batch-size 4 --steps 6 --simulate-step-ms 5".split()
     words += ["--preprocessing-mode", "precompute", "--output", str(folder)]
+    logger = logging.getLogger("myxtts")
+    handlers = list(logger.handlers)
     with redirect_stdout(said):
         assert profiler(words) == 0
+    logger.handlers[:] = handlers  # a command's log must not reach the tests of other modules
     return folder, said.getvalue()
 
 
@@ -57,7 +57,7 @@ def test_the_page_opens_without_a_complaint(profiled):
     ("words", "said"),
     [
         (["--steps", "1"], "--steps must be at least 5"),
-        (["--simulate-step-ms", "-3"], "--simulate-step-ms must be above 0"),
+        (["--simulate-step-ms", "-3"], "--simulate-step-ms must be at least 0"),
         (["--data", "/nowhere"], "there is no corpus at /nowhere"),
     ],
 )

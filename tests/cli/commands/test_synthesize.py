@@ -18,15 +18,15 @@ from tests.helpers.fake_voice import FakeModel, fake_voice
 
 @pytest.fixture(autouse=True)
 def voice(monkeypatch):
-    """Whatever folder is named holds the same voice; the names that were asked for are kept."""
-    asked = []
+    """Whatever folder is named holds the same voice; the names that were given are kept."""
+    loaded = []
 
     def load(voice: str, vocoder: str = "griffin_lim") -> Synthesizer:
-        asked.append(voice)
+        loaded.append(voice)
         return Synthesizer(fake_voice(), vocoder)
 
     monkeypatch.setattr(synthesize, "load_synthesizer", load)
-    return asked
+    return loaded
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def reference(tmp_path):
     return tmp_path / "ref.wav"
 
 
-def expected(text: str, **manner) -> np.ndarray:
+def expected(text: str, **options) -> np.ndarray:
     """The 16-bit samples that the voice speaks."""
-    return np.round(Synthesizer(fake_voice()).speak(text, **manner).samples * 32768).astype(int)
+    return np.round(Synthesizer(fake_voice()).speak(text, **options).samples * 32768).astype(int)
 
 
-def heard(path) -> np.ndarray:
+def samples_of(path) -> np.ndarray:
     samples, rate = soundfile.read(path, dtype="int16")
     assert rate == 22050
     return samples
@@ -50,8 +50,8 @@ def heard(path) -> np.ndarray:
 def test_a_text_becomes_a_wav(myxtts, tmp_path, voice):
     code, out, err = myxtts("synthesize", "--voice", "runs/x", "--text", "One. Two.", "-o", "a.wav")
     assert (code, err, voice) == (0, "", ["runs/x"])
-    np.testing.assert_array_equal(heard(tmp_path / "a.wav"), expected("One. Two."))
-    seconds = len(heard(tmp_path / "a.wav")) / 22050
+    np.testing.assert_array_equal(samples_of(tmp_path / "a.wav"), expected("One. Two."))
+    seconds = len(samples_of(tmp_path / "a.wav")) / 22050
     assert out.startswith(f"a.wav: {seconds:.2f} s of speech in ")
     assert "real-time factor " in out
 
@@ -59,8 +59,8 @@ def test_a_text_becomes_a_wav(myxtts, tmp_path, voice):
 def test_every_choice_reaches_the_voice(myxtts, tmp_path):
     choices = ("--speaker", "ben", "--language", "fa", "--speaking-rate", "2", "--seed", "3")
     assert myxtts("synthesize", "--checkpoint", "v", "--text", "سلام", *choices)[0] == 0
-    manner = {"speaker": "ben", "language": "fa", "speaking_rate": 2.0, "seed": 3}
-    np.testing.assert_array_equal(heard(tmp_path / "output.wav"), expected("سلام", **manner))
+    options = {"speaker": "ben", "language": "fa", "speaking_rate": 2.0, "seed": 3}
+    np.testing.assert_array_equal(samples_of(tmp_path / "output.wav"), expected("سلام", **options))
 
 
 class Styled(FakeModel):
@@ -94,15 +94,15 @@ def test_references_are_cloned(myxtts, tmp_path, reference):
     given = ("--reference", reference, "--reference-audio", reference)
     assert myxtts("synthesize", *argv, *given)[0] == 0
     said = expected("One.", reference=[reference, reference])
-    np.testing.assert_array_equal(heard(tmp_path / "a.wav"), said)
+    np.testing.assert_array_equal(samples_of(tmp_path / "a.wav"), said)
 
 
-def test_the_mel_is_saved_beside(myxtts, tmp_path):
+def test_the_mel_is_saved_next_to_the_wav(myxtts, tmp_path):
     argv = ("--voice", "v", "--text", "One.", "-o", "sub/a.wav", "--save-mel")
     assert myxtts("synthesize", *argv)[0] == 0
     mel = np.load(tmp_path / "sub" / "a.npy")
     np.testing.assert_array_equal(mel, Synthesizer(fake_voice()).speak("One.").mel)
-    assert len(heard(tmp_path / "sub" / "a.wav")) == len(mel) * 256
+    assert len(samples_of(tmp_path / "sub" / "a.wav")) == len(mel) * 256
 
 
 def test_each_line_of_a_file_becomes_a_wav(myxtts, tmp_path):
@@ -113,7 +113,7 @@ def test_each_line_of_a_file_becomes_a_wav(myxtts, tmp_path):
     assert names == ["0001.wav", "0002.wav", "metadata.csv"]
     metadata = (tmp_path / "out" / "metadata.csv").read_text()
     assert metadata == "0001|One.\n0002|Two. More | less.\n"
-    np.testing.assert_array_equal(heard(tmp_path / "out" / "0001.wav"), expected("One."))
+    np.testing.assert_array_equal(samples_of(tmp_path / "out" / "0001.wav"), expected("One."))
     assert out.startswith("out: 2 wavs and metadata.csv, ")
 
 
@@ -123,7 +123,7 @@ def test_lines_may_have_names(myxtts, tmp_path):
     assert myxtts("synthesize", *argv)[0] == 0
     names = sorted(path.name for path in (tmp_path / "output").iterdir())
     assert names == ["a.x.npy", "a.x.wav", "b-1.npy", "b-1.wav", "metadata.csv"]
-    np.testing.assert_array_equal(heard(tmp_path / "output" / "b-1.wav"), expected("Two."))
+    np.testing.assert_array_equal(samples_of(tmp_path / "output" / "b-1.wav"), expected("Two."))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_stream_comes_sentence_by_sentence():
     process = subprocess.Popen([sys.executable, "-c", STREAM.format(root=str(ROOT))], **pipes)
     samples = expected("One. Two two.")
     first = next(Synthesizer(fake_voice()).stream("One. Two two."))
-    # Nothing may be held back: each part is read before the next one is asked for.
+    # Nothing may be held back: each part is read before the next one is requested.
     header = process.stdout.read(44)
     process.stdin.write(b"\n")
     process.stdin.flush()
@@ -219,13 +219,13 @@ def test_a_stream_comes_sentence_by_sentence():
 def test_a_stream_can_be_read_back(tmp_path):
     sound = workflow.wav_header(22050) + np.arange(2000, dtype="<i2").tobytes()
     (tmp_path / "stream.wav").write_bytes(sound)
-    np.testing.assert_array_equal(heard(tmp_path / "stream.wav"), np.arange(2000))
+    np.testing.assert_array_equal(samples_of(tmp_path / "stream.wav"), np.arange(2000))
 
 
 def test_the_old_program_has_the_same_flags(capsys, tmp_path):
     argv = ["--checkpoint", "v", "--text", "One.", "--vocoder-type", "griffin_lim", "-o", "a.wav"]
     assert synthesize.main(argv) == 0
-    np.testing.assert_array_equal(heard(tmp_path / "a.wav"), expected("One."))
+    np.testing.assert_array_equal(samples_of(tmp_path / "a.wav"), expected("One."))
     assert len((ROOT / "inference_main.py").read_text().splitlines()) <= 10
 
 
@@ -233,12 +233,12 @@ def test_mode_test_of_the_old_program_speaks(capsys, tmp_path, voice, reference)
     argv = ["--mode", "test", "--checkpoint", "runs/x", "--text=-One.", "--output", "a.wav"]
     assert train_test_file.main(argv) == 0
     assert voice == ["runs/x"]
-    np.testing.assert_array_equal(heard(tmp_path / "a.wav"), expected("-One."))
+    np.testing.assert_array_equal(samples_of(tmp_path / "a.wav"), expected("-One."))
     argv = ["--mode", "test", "--checkpoint-dir", "runs/y", "--text", "One.", "--seed", "7"]
     assert train_test_file.main([*argv, "--reference-audio", str(reference)]) == 0
     assert voice == ["runs/x", "runs/y"]
     said = expected("One.", seed=7, reference=reference)
-    np.testing.assert_array_equal(heard(tmp_path / "output.wav"), said)
+    np.testing.assert_array_equal(samples_of(tmp_path / "output.wav"), said)
 
 
 def test_mode_test_needs_a_text(capsys):

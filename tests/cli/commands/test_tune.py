@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from myxtts.cli.commands import tune
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config
 from myxtts.training.ending import Ending
@@ -13,20 +12,20 @@ from tests.helpers.runs import SMALL
 
 @pytest.fixture
 def chosen(monkeypatch):
-    """Stands for the measuring: it chooses batches of 2, and keeps what it was asked."""
-    from myxtts.bench.tuning import Tuning, with_settings
+    """Stands for the measuring: it chooses batches of 2, and keeps its arguments."""
+    from myxtts.bench import tuning
     from myxtts.bench.tuning_choices import SIZE, Choice
 
-    asked = []
+    calls = []
 
-    def measure(config, given, simulate_ms=0.0) -> Tuning:
-        asked.append((config, given, simulate_ms))
+    def tune(config, given, simulate_ms=0.0) -> tuning.Tuning:
+        calls.append((config, given, simulate_ms))
         choices = (Choice(SIZE, 2, "900 frames/s", "the fastest"),)
         values = {} if SIZE in given else {SIZE: 2}
-        return Tuning(choices, with_settings(config, values | {"training.auto_tune": False}))
+        return tuning.Tuning(choices, config.replace(**values, auto_tune=False))
 
-    monkeypatch.setattr(tune, "measure", measure)
-    return asked
+    monkeypatch.setattr(tuning, "tune", tune)
+    return calls
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def trained(monkeypatch) -> list[XTTSConfig]:
     """Stands for the training: it keeps its configurations, and leaves a checkpoint."""
     configs = []
 
-    def run(config, resume=None):
+    def run(config, resume=None, worker=None):
         configs.append(config)
         Path(config.training.checkpoint_dir, "checkpoints/step-00000001").mkdir(
             parents=True, exist_ok=True
@@ -64,7 +63,7 @@ def test_a_corpus_is_measured_and_the_settings_are_printed(myxtts, corpus, tmp_p
     assert not Path("runs").exists()
 
 
-def test_the_settings_are_written_where_asked(myxtts, chosen, corpus, tmp_path):
+def test_the_settings_are_written_to_the_output(myxtts, chosen, corpus, tmp_path):
     target = tmp_path / "tuned.yaml"
     code, out, _ = myxtts(
         "tune", corpus, "--output", target, "--simulate-step-ms", 5, "--num-workers", 1
@@ -77,7 +76,7 @@ def test_the_settings_are_written_where_asked(myxtts, chosen, corpus, tmp_path):
     assert given == {"data.dataset_path": "flag CORPUS", "data.num_workers": "flag --num-workers"}
 
 
-def test_a_negative_step_and_a_missing_corpus_are_refused(myxtts, corpus):
+def test_a_negative_step_and_a_missing_corpus_are_rejectd(myxtts, corpus):
     code, _, err = myxtts("tune", corpus, "--simulate-step-ms", -1)
     assert code == 2 and "--simulate-step-ms" in err
     code, _, err = myxtts("tune", "nowhere")
@@ -106,16 +105,16 @@ def test_a_file_can_ask_for_it_and_what_it_gives_is_left(myxtts, chosen, trained
     assert [config.data.batch_size for config in trained] == [7]
 
 
-def test_without_being_asked_nothing_is_tuned(myxtts, chosen, trained, corpus):
+def test_without_the_flag_nothing_is_tuned(myxtts, chosen, trained, corpus):
     assert myxtts("train", "--data", corpus)[0] == 0
     assert not chosen and len(trained) == 1
 
 
 def test_an_interrupted_tuning_leaves_no_choice_behind(myxtts, trained, corpus, monkeypatch):
-    def interrupted(*args):
+    def interrupted(*args, **options):
         raise KeyboardInterrupt("stopped by SIGINT: nothing was chosen")
 
-    monkeypatch.setattr(tune, "measure", interrupted)
+    monkeypatch.setattr("myxtts.bench.tuning.tune", interrupted)
     words = ("--data", corpus, "--auto-tune", "--checkpoint-dir", "run")
     code, _, err = myxtts("train", *words)
     assert code == 130 and "nothing was chosen" in err

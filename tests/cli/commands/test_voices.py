@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from myxtts.checkpoints import save_voice
-from myxtts.cli.commands import voices
 from myxtts.text.tokenizer import Tokenizer
+from myxtts.workflows.voices import name_encoder
 from tests.helpers.tiny_model import tiny_config
 
 pytest.importorskip("matplotlib.figure")
@@ -34,7 +34,7 @@ def make_voice(tmp_path):
     return make
 
 
-def test_the_speakers_are_told_and_drawn(myxtts, make_voice, tmp_path):
+def test_the_speakers_are_printed_and_drawn(myxtts, make_voice, tmp_path):
     folder = make_voice()
     code, out, err = myxtts("voices", folder)
     assert (code, err) == (0, "")
@@ -42,7 +42,7 @@ def test_the_speakers_are_told_and_drawn(myxtts, make_voice, tmp_path):
     assert out.splitlines() == [
         f"{folder}: 4 speakers",
         "languages     en, fa",
-        "described by  its own encoder, learnt with the voice",
+        "encoder       its own encoder, learnt with the voice",
         "style tokens  none",
         "",
         "#  speaker  nearest  cosine",
@@ -106,7 +106,7 @@ def test_two_speakers_are_compared_as_they_are(myxtts, make_voice):
 
 
 @pytest.mark.parametrize(
-    "settings, told",
+    "settings, name",
     [
         ({}, "its own encoder, learnt with the voice"),
         ({"use_pretrained_speaker_encoder": True}, "the published encoder ecapa_tdnn, frozen"),
@@ -116,8 +116,8 @@ def test_two_speakers_are_compared_as_they_are(myxtts, make_voice):
         ),
     ],
 )
-def test_the_encoder_is_named(settings, told):
-    assert voices._encoder(tiny_config(**settings).model) == told
+def test_the_encoder_is_named(settings, name):
+    assert name_encoder(tiny_config(**settings).model) == name
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_vectors_that_are_not_finite_are_named(myxtts, make_voice):
     assert "speakers.safetensors holds values that are no finite numbers" in err
 
 
-def test_without_matplotlib_the_speakers_are_told_still(monkeypatch, myxtts, make_voice):
+def test_without_matplotlib_the_speakers_are_still_printed(monkeypatch, myxtts, make_voice):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     code, out, err = myxtts("voices", make_voice())
     assert code == 2

@@ -47,7 +47,7 @@ def test_show_does_not_let_names_steer_the_terminal(myxtts, tmp_path):
     assert (code, "\x1b" in out, "'\\x1b[2Ja'" in out) == (0, False, True)
 
 
-def test_show_refuses_what_would_run_code(myxtts, tmp_path):
+def test_show_rejects_what_would_run_code(myxtts, tmp_path):
     value = Call(Global("os", "system"), ("touch marker",))
     path = write_zip(tmp_path / "x.pth", value, {})
     code, out, err = myxtts("weights", "show", path)
@@ -56,7 +56,7 @@ def test_show_refuses_what_would_run_code(myxtts, tmp_path):
     assert os.listdir(tmp_path) == ["x.pth"]
 
 
-def test_list_tells_what_is_here(myxtts):
+def test_list_says_which_weights_are_present(myxtts):
     code, out, _ = myxtts("weights", "list")
     rows = {line.split()[0]: line for line in out.splitlines()}
     assert (code, list(rows)) == (0, ["name", *PUBLIC])

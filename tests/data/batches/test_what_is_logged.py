@@ -72,7 +72,7 @@ def test_a_validation_pass_during_a_storing_epoch_is_nothing_to_report(corpus, c
 
 def test_a_store_that_another_process_writes_is_reported(corpus, caplog, monkeypatch):
     data = TrainingData(configured(corpus, preprocessing_mode="auto"))
-    monkeypatch.setattr("myxtts.data.store.store._locked", lambda file: False)
+    monkeypatch.setattr("myxtts.data.store.store._locked", lambda *asked: False)
     split = data.train
     store, settings = split.location.features, split.location.settings
     CacheFiller(split.utterances, settings, store, 10**9, 64).close()

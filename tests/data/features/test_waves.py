@@ -1,9 +1,7 @@
 """Waveforms in the cache: the samples themselves, under the frames of their mel, stored once."""
 
 import logging
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,22 +17,19 @@ from myxtts.data.features.repair import collect_garbage, fix_cache, verify_cache
 from myxtts.data.features.status import take_inventory
 from myxtts.data.features.waves import WaveWork, as_hops
 from myxtts.data.store.errors import CacheError
-from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import TinyCache, contents, flip_bit, locate
 
 HOP = 256
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory) -> Path:
-    return make_corpus(tmp_path_factory.mktemp("waves") / "corpus", 10, seconds=(0.2, 0.4))
+CORPUS = {"count": 10, "seconds": (0.2, 0.4)}
 
 
 @pytest.fixture
-def tiny(original, tmp_path, monkeypatch) -> TinyCache:
+def tiny(corpus, monkeypatch) -> TinyCache:
     """Ten recordings, stored in shards of four."""
     monkeypatch.setattr(waves.WaveWork, "largest_shard", 4)
-    return locate(Path(shutil.copytree(original, tmp_path / "corpus")))
+    return locate(corpus)
 
 
 def store(tiny: TinyCache, utterances=None, **options) -> list[np.ndarray]:

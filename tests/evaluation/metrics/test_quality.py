@@ -18,7 +18,7 @@ SPEC = AudioSpec()
 RATE = 16000
 # What speechmos 0.0.1.1 says of these files. The first is long enough, the others are doubled:
 # once (LJ001-0080 with a click between, by the rounding of its length), three times, and once to
-# 17.6 s, of which the published program leaves out the last window.
+# 17.6 s, where the published program drops the last window.
 PUBLISHED = {
     "LJ001-0001": (3.622180, 4.036641, 3.333727),
     "LJ001-0004": (3.496074, 3.792040, 3.071119),
@@ -29,7 +29,7 @@ PUBLISHED = {
 
 
 class Listener:
-    """Stands in for the network: notes how each window begins, and says what it is told to."""
+    """Replaces the network: records how each window begins, and returns given outputs."""
 
     def __init__(self, *outputs: float):
         self.outputs = outputs
@@ -74,14 +74,14 @@ def test_each_window_is_fitted_to_ratings_before_they_are_averaged():
 
 
 @pytest.mark.parametrize("samples", [np.zeros(0), np.zeros(RATE), np.full(RATE, 0.0009)])
-def test_nothing_heard_has_no_quality(samples):
+def test_silence_has_no_rating(samples):
     listener = Listener(3.0)
     score = Dnsmos(listener).score(samples, RATE)
     assert all(map(math.isnan, (score.signal, score.background, score.overall)))
     assert listener.begins == []
 
 
-def test_samples_that_are_no_numbers_are_refused():
+def test_samples_that_are_not_finite_are_rejected():
     broken = np.array([0.5, np.nan])
     with pytest.raises(ValueError, match="NaN or infinite"):
         Dnsmos(Listener(3.0)).score(broken, RATE)
@@ -113,7 +113,7 @@ def recording(name: str) -> np.ndarray:
     return read_audio(shared("ljspeech100") / "wavs" / f"{name}.flac", SPEC.sample_rate)
 
 
-def test_ratings_are_the_published_ones_however_they_are_shared(dnsmos):
+def test_ratings_equal_the_published_ones_in_any_number_of_threads(dnsmos):
     recordings = [(recording(name), SPEC.sample_rate) for name in PUBLISHED]
     done = []
     scores = dnsmos.score_many(recordings, lambda *counts: done.append(counts))
@@ -125,7 +125,7 @@ def test_ratings_are_the_published_ones_however_they_are_shared(dnsmos):
 
 
 @pytest.mark.parametrize("name", ["LJ001-0001", "LJ001-0003"])
-def test_a_recording_is_rated_above_its_copy_and_noise_below_both(dnsmos, name):
+def test_a_recording_is_rated_above_its_resynthesis_and_noise_below_both(dnsmos, name):
     natural = recording(name)
     copy = griffin_lim(log_mel(natural, SPEC), SPEC)
     noise = natural.std() * np.random.default_rng(0).standard_normal(len(natural))
@@ -145,7 +145,7 @@ def babble() -> np.ndarray:
     return (0.1 * noise * (1 + np.sin(2 * np.pi * 4 * seconds))).astype(np.float32)
 
 
-def test_a_copy_is_intelligible_by_how_much_of_the_original_is_left(babble):
+def test_estoi_falls_with_noise(babble):
     noise = np.random.default_rng(2).standard_normal(len(babble)).astype(np.float32)
     scores = [estoi(babble, babble + level * noise, RATE) for level in (0, 0.03, 0.1, 0.3)]
     assert scores[0] == pytest.approx(1, abs=1e-6)
@@ -155,13 +155,13 @@ def test_a_copy_is_intelligible_by_how_much_of_the_original_is_left(babble):
     assert estoi(babble, np.zeros_like(babble), RATE) == 0.0
 
 
-def test_neither_loudness_nor_what_one_has_more_counts(babble):
+def test_estoi_ignores_loudness_and_surplus_samples(babble):
     longer = np.concatenate([babble, np.ones(500, np.float32)])
     assert estoi(babble, longer / 5000, RATE) == pytest.approx(1, abs=1e-6)
     assert estoi(longer, babble, RATE) == pytest.approx(1, abs=1e-6)
 
 
-def test_too_little_speech_has_no_intelligibility(babble):
+def test_too_little_speech_has_no_estoi(babble):
     silence = np.zeros_like(babble)
     few = np.concatenate([babble[: RATE // 4], silence])  # a quarter of a second of it is heard
     with warnings.catch_warnings():
@@ -173,7 +173,7 @@ def test_too_little_speech_has_no_intelligibility(babble):
         assert estoi(babble[:8000], babble[:8000], RATE) == pytest.approx(1, abs=1e-6)
 
 
-def test_a_copy_that_is_no_numbers_is_refused(babble):
+def test_estoi_rejects_samples_that_are_not_finite(babble):
     with pytest.raises(ValueError, match="NaN or infinite"):
         estoi(babble, np.full_like(babble, np.nan), RATE)
 
@@ -184,7 +184,7 @@ def test_a_missing_pystoi_names_its_extra(monkeypatch):
         estoi(np.ones(RATE), np.ones(RATE), RATE)
 
 
-def test_a_copy_of_a_recording_stays_intelligible():
+def test_a_resynthesis_stays_intelligible():
     pytest.importorskip("pystoi")
     natural = recording("LJ001-0002")
     copy = griffin_lim(log_mel(natural, SPEC), SPEC)

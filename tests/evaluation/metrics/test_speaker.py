@@ -1,4 +1,4 @@
-"""Whose voice is heard, by embeddings that are written down."""
+"""Speaker similarity, from given embeddings."""
 
 import math
 
@@ -13,6 +13,7 @@ from myxtts.evaluation.metrics.speaker import (
     median_pitch,
     place_voice,
     spread,
+    unit,
 )
 from tests.helpers.shared_data import shared
 from tests.helpers.shared_weights import public_weights
@@ -24,23 +25,19 @@ def test_silence_has_no_pitch():
     assert np.isnan(median_pitch([np.zeros(SPEC.sample_rate, np.float32)], SPEC))
 
 
-def by_angle(recordings, sample_rate):
-    """Embeddings of recordings of one sample, their angle in degrees; of none where it is 0."""
-    angles = [np.radians(float(samples[0])) for samples in recordings]
-    refused = AudioError("it", SILENT, "nobody is heard")
-    return [np.array([np.cos(a), np.sin(a)]) if a else refused for a in angles]
-
-
-def voices(**angles):
-    return {name: np.array(own, np.float64)[:, None] for name, own in angles.items()}
+def at(*degrees):
+    """Embeddings at angles in degrees; 0 stands for silence."""
+    silent = AudioError("it", SILENT, "nobody is heard")
+    angles = np.radians(degrees)
+    return [unit(np.array([3 * np.cos(a), 3 * np.sin(a)]) if a else silent) for a in angles]
 
 
 def cosines(*degrees):
     return pytest.approx(np.sort(np.cos(np.radians(degrees))))
 
 
-def test_recordings_are_compared_within_and_between_voices():
-    found = compare_recordings(voices(anna=[10, 20, 40], ben=[80, 0], carl=[]), by_angle, 16000)
+def test_recordings_are_compared_within_and_between_speakers():
+    found = compare_recordings([at(10, 20, 40), at(80, 0), at()])
     assert found.same == cosines(10, 20, 30)
     assert found.different == cosines(70, 60, 40)
     # The threshold is in the middle of the least of one voice and the most of different ones.
@@ -49,9 +46,8 @@ def test_recordings_are_compared_within_and_between_voices():
     assert found.equal_error_rate == 0.0
 
 
-def test_the_equal_error_rate_is_where_as_many_are_wrong_on_both_sides():
-    known = voices(anna=[10, 20], ben=[30, 50], carl=[90, 120, 150], dora=[95])
-    found = compare_recordings(known, by_angle, 16000)
+def test_at_the_threshold_both_error_rates_are_equal():
+    found = compare_recordings([at(10, 20), at(30, 50), at(90, 120, 150), at(95)])
     assert found.same == cosines(10, 20, 30, 30, 60)
     rejected = np.mean(found.same < found.threshold)
     accepted = np.mean(found.different >= found.threshold)
@@ -61,15 +57,15 @@ def test_the_equal_error_rate_is_where_as_many_are_wrong_on_both_sides():
     assert abs(rejected - accepted) == pytest.approx(min(gaps))
 
 
-def test_one_voice_alone_has_no_threshold():
-    found = compare_recordings(voices(anna=[10, 20, 40]), by_angle, 16000)
+def test_a_single_speaker_has_no_threshold():
+    found = compare_recordings([at(10, 20, 40)])
     assert math.isnan(found.threshold) and math.isnan(found.equal_error_rate)
-    place = place_voice([[30.0]], [[20.0]], found, by_angle, 16000)
+    place = place_voice(at(30), at(20), found)
     assert math.isnan(place.among_different) and math.isnan(place.accepted)
     # 10 degrees are as near as the nearest of three, which counts half.
     assert place.among_same == pytest.approx(100 * 2.5 / 3)
-    with pytest.raises(ValueError, match="no recording in which a voice is heard"):
-        compare_recordings(voices(anna=[0]), by_angle, 16000)
+    with pytest.raises(ValueError, match="no recording contains speech"):
+        compare_recordings([at(0)])
 
 
 def test_a_spread_has_the_mean_and_quantiles():
@@ -79,39 +75,41 @@ def test_a_spread_has_the_mean_and_quantiles():
     assert math.isnan(spread(np.zeros(0)).median)
 
 
-def test_a_voice_is_placed_among_recordings():
-    among = compare_recordings(voices(anna=[10, 20, 40], ben=[80, 90]), by_angle, 16000)
+def test_speech_is_compared_with_pairs_of_recordings():
+    among = compare_recordings([at(10, 20, 40), at(80, 90)])
     # Of one voice there are 10, 10, 20 and 30 degrees; of different ones 40 to 80.
-    own = np.array([[15.0]])
-    near, far = (place_voice([[a]], own, among, by_angle, 16000) for a in (15.1, 90.0))
+    near, far = (place_voice(at(angle), at(15), among) for angle in (15.1, 90))
     assert (near.among_same, near.among_different, near.accepted) == (100.0, 100.0, 1.0)
     # 75 degrees: farther than all but one of the six pairs, 80 degrees.
     assert (far.among_same, far.accepted) == (0.0, 0.0)
     assert far.among_different == pytest.approx(100 / 6)
-    both = place_voice([[15.1], [90.0], [0.0]], own, among, by_angle, 16000)
-    assert both.sentences == 2  # nobody is heard in the third
+    both = place_voice(at(15.1, 90, 0), at(15), among)
+    assert both.sentences == 2  # the third is silent
     assert both.accepted == 0.5 and both.among_same == 50.0
     assert both.similarity == pytest.approx((near.similarity + far.similarity) / 2)
 
 
-def test_nobody_heard_has_no_place():
-    among = compare_recordings(voices(anna=[10, 20], ben=[80]), by_angle, 16000)
-    found = place_voice([[0.0]], [[15.0]], among, by_angle, 16000)
+def test_silence_is_not_compared_with_recordings():
+    among = compare_recordings([at(10, 20), at(80)])
+    found = place_voice(at(0), at(15), among)
     assert found.sentences == 0
     assert all(map(math.isnan, (found.similarity, found.among_same, found.accepted)))
 
 
-def test_real_voices_are_apart_and_what_is_no_voice_is_nobodys():
+def test_real_speakers_are_distinguished_and_noise_is_no_speaker():
     pytest.importorskip("webrtcvad")
-    embed = load_speaker_encoder("resemblyzer", public_weights("resemblyzer")).embed_many
+    encoder = load_speaker_encoder("resemblyzer", public_weights("resemblyzer"))
     rate = SPEC.sample_rate
+
+    def embed(recordings):
+        return [unit(one) for one in encoder.embed_many(recordings, rate)]
 
     def excerpts(speaker, numbers):
         folder = shared("excerpts80") / "wavs"
         return [read_audio(folder / f"{speaker}-{number:02d}.flac", rate) for number in numbers]
 
-    known = {speaker: excerpts(speaker, range(1, 5)) for speaker in ("LJ", "WS", "HS")}
-    among = compare_recordings(known, embed, rate)
+    known = {speaker: embed(excerpts(speaker, range(1, 5))) for speaker in ("LJ", "WS", "HS")}
+    among = compare_recordings(list(known.values()))
     assert among.equal_error_rate < 0.05
     assert spread(among.same).low > spread(among.different).high + 0.1
     phase = 2 * np.pi * 200 * np.arange(3 * rate) / rate
@@ -123,7 +121,7 @@ def test_real_voices_are_apart_and_what_is_no_voice_is_nobodys():
         "silence": [np.zeros(3 * rate)],
     }
     places = {
-        name: place_voice([np.float32(x) for x in one], known["LJ"], among, embed, rate)
+        name: place_voice(embed([np.float32(x) for x in one]), known["LJ"], among)
         for name, one in heard.items()
     }
     own = places["own"]

@@ -78,7 +78,7 @@ def slow_path_cost(distances: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (7, 7), (12, 5), (5, 30)])
-def test_the_path_is_whole_and_as_cheap_as_that_of_every_cell_in_turn(shape):
+def test_the_path_is_complete_and_costs_as_little_as_by_a_loop_over_cells(shape):
     distances = np.random.default_rng(sum(shape)).uniform(size=shape)
     path = shortest_path(distances)
     assert path[0].tolist() == [0, 0] and path[-1].tolist() == [shape[0] - 1, shape[1] - 1]
@@ -86,7 +86,7 @@ def test_the_path_is_whole_and_as_cheap_as_that_of_every_cell_in_turn(shape):
     assert distances[tuple(path.T)].sum() == pytest.approx(slow_path_cost(distances))
 
 
-def test_of_equally_cheap_paths_the_straight_one_is_taken():
+def test_of_paths_of_equal_cost_the_straight_one_is_taken():
     assert shortest_path(np.zeros((3, 3))).tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
@@ -105,21 +105,21 @@ def test_the_distortion_is_the_difference_in_decibels():
     ripple = flat + 0.3 * np.cos(5 * np.pi * bands)
     assert mel_cepstra(ripple)[0] == pytest.approx([0.3 if k == 5 else 0 for k in range(1, 14)])
     expected = 20 / math.log(10) * 0.3 / math.sqrt(2)
-    assert warp_mels(ripple, flat).distortion == pytest.approx(expected)
+    assert warp_mels(ripple, flat)[0] == pytest.approx(expected)
     # Neither loudness counts, nor what is finer than the thirteenth.
-    assert warp_mels(flat + 1.0, flat).distortion == pytest.approx(0.0)
-    assert warp_mels(flat + np.cos(14 * np.pi * bands), flat).distortion == pytest.approx(0.0)
+    assert warp_mels(flat + 1.0, flat)[0] == pytest.approx(0.0)
+    assert warp_mels(flat + np.cos(14 * np.pi * bands), flat)[0] == pytest.approx(0.0)
 
 
-def test_another_rhythm_is_warped_away():
+def test_warping_removes_a_difference_in_rhythm():
     mel = log_mel(sentence(), SPEC)
     times = np.random.default_rng(0).integers(1, 4, len(mel))
-    found = warp_mels(np.repeat(mel, times, axis=0), mel)
-    assert found.distortion == 0.0
-    assert found.path[:, 1].tolist() == np.repeat(np.arange(len(mel)), times).tolist()
+    distortion, path = warp_mels(np.repeat(mel, times, axis=0), mel)
+    assert distortion == 0.0
+    assert path[:, 1].tolist() == np.repeat(np.arange(len(mel)), times).tolist()
 
 
-def test_melodies_are_compared_where_both_are_voiced():
+def test_pitch_is_compared_where_both_are_voiced():
     recorded = np.geomspace(100, 200, 40)
     recorded[::8] = 0
     spoken = recorded * 2 ** (1 / 12)  # a semitone higher
@@ -133,7 +133,7 @@ def test_melodies_are_compared_where_both_are_voiced():
     assert compare_pitch(opposite, recorded, straight).correlation == pytest.approx(-1.0)
 
 
-def test_one_tone_has_no_melody_and_too_few_frames_have_no_pitch():
+def test_a_constant_pitch_has_no_correlation_and_too_few_frames_have_no_pitch():
     straight = np.stack([np.arange(40)] * 2, axis=1)
     recorded = np.geomspace(100, 200, 40)
     found = compare_pitch(np.full(40, 150.0), recorded, straight)
@@ -143,7 +143,7 @@ def test_one_tone_has_no_melody_and_too_few_frames_have_no_pitch():
     assert found.voicing_error == pytest.approx(31 / 40)
 
 
-def test_a_straight_path_leaves_speech_as_it_is():
+def test_a_straight_path_does_not_change_speech():
     speech = sentence()[: 90 * 256]
     straight = np.stack([np.arange(90)] * 2, axis=1)
     # But for the fading in and out of the first and last half hop.
@@ -159,12 +159,12 @@ def test_warped_speech_keeps_its_pitch():
     assert len(found) == 150 * 256
     spectrum = np.abs(np.fft.rfft(found * np.hanning(len(found))))
     assert spectrum.argmax() * RATE / len(found) == pytest.approx(220, abs=1)
-    # Pieces that were put together out of phase would cancel each other here and there.
+    # Segments that were joined out of phase would cancel each other in places.
     loudness = np.sqrt(np.mean(found[256:-256].reshape(-1, 256) ** 2, axis=1))
     assert loudness.min() > 0.6
 
 
-def test_speech_in_another_rhythm_is_near_and_all_that_is_wrong_is_far():
+def test_speech_in_another_rhythm_is_similar_and_wrong_speech_is_not():
     pytest.importorskip("pystoi")
     recorded = sentence()
     slower = compare_speech(sentence(seconds=0.24), recorded, SPEC)
@@ -186,7 +186,7 @@ def test_speech_in_another_rhythm_is_near_and_all_that_is_wrong_is_far():
     assert min(noisy.pitch.voicing_error, droning.pitch.voicing_error) > 0.15
 
 
-def test_nothing_is_measured_of_silence():
+def test_silence_has_no_figures():
     pytest.importorskip("pystoi")
     silence = np.zeros(RATE)
     nothing, click = np.zeros(0), np.ones(SPEC.hop_length - 1)
@@ -198,7 +198,7 @@ def test_nothing_is_measured_of_silence():
         assert math.isnan(pitch.voicing_error)
 
 
-def test_samples_that_are_no_numbers_are_refused():
+def test_samples_that_are_not_finite_are_rejected():
     broken = np.array([0.5, np.nan])
     with pytest.raises(ValueError, match="NaN or infinite"):
         compare_speech(broken, broken, SPEC)
@@ -220,7 +220,7 @@ def test_levels_of_two_tones_with_silence_around_and_between():
     assert found.clipped == 0.0
 
 
-def test_what_is_far_below_the_loudest_is_silent_and_an_offset_is_told():
+def test_far_below_the_loudest_is_silence_and_an_offset_is_measured():
     tone = 0.5 * np.sin(2 * np.pi * 100 * np.arange(8000) / 8000)
     hum = 10 ** (-41 / 20) * tone
     found = measure_levels(np.concatenate([tone, hum]) + 0.001, 8000)
@@ -230,7 +230,7 @@ def test_what_is_far_below_the_loudest_is_silent_and_an_offset_is_told():
 
 
 @pytest.mark.parametrize("gain", [2.0, 0.8])
-def test_clipped_samples_are_found_even_where_they_were_made_quieter(gain):
+def test_clipped_samples_are_found_after_scaling_too(gain):
     tone = np.sin(2 * np.pi * np.arange(8000) / 80)
     found = measure_levels(gain * np.clip(tone, -0.5, 0.5), 8000)
     # From 30 to 150 degrees, both included, and the same below: 27 and 27 of 80 samples.
@@ -256,12 +256,12 @@ def excerpt(name: str) -> np.ndarray:
 
 
 def in_another_order(samples: np.ndarray) -> np.ndarray:
-    """About as many pieces as a sentence has phrases."""
+    """The samples in segments, about as many as phrases in a sentence, in another order."""
     parts = np.array_split(samples, len(SHUFFLED))
     return np.concatenate([parts[number] for number in SHUFFLED])
 
 
-def test_a_recording_is_nearest_to_its_copy_and_then_to_the_same_words_in_another_voice():
+def test_a_recording_is_nearest_to_its_resynthesis_and_then_to_the_same_words_by_another_speaker():
     pytest.importorskip("pystoi")
     found = {}
     for number in ("10", "25"):
@@ -299,7 +299,7 @@ def test_a_recording_is_nearest_to_its_copy_and_then_to_the_same_words_in_anothe
     assert min(unvoiced["noise"], unvoiced["drone"]) > unvoiced["stranger"] + 0.1
 
 
-def test_levels_of_a_recording_tell_what_was_done_to_it():
+def test_levels_of_a_recording_show_how_it_was_edited():
     path = next((shared("kathleen_en") / "wavs").glob("arctic_a0003_*"))
     natural = read_audio(path, RATE)
     levels = measure_levels(natural, RATE)
@@ -314,15 +314,15 @@ def test_levels_of_a_recording_tell_what_was_done_to_it():
         assert measure_levels(one, RATE).silent == 0
 
 
-def test_opinions_are_of_speech_above_noise_a_drone_and_words_torn_apart():
+def test_speech_is_rated_above_noise_a_drone_and_shuffled_segments():
     pytest.importorskip("onnxruntime")
     dnsmos = Dnsmos.open(public_weights("dnsmos"))
     natural = excerpt("HS-10")
-    pieces = np.stack(np.array_split(natural[: 60 * (len(natural) // 60)], 60))  # of about 0.1 s
+    segments = np.stack(np.array_split(natural[: 60 * (len(natural) // 60)], 60))  # of about 0.1 s
     wrong = [
         noise(len(natural)),
         drone(len(natural)),
-        np.random.default_rng(0).permutation(pieces).ravel(),
+        np.random.default_rng(0).permutation(segments).ravel(),
         np.zeros(len(natural)),
     ]
     scores = dnsmos.score_many([(one, RATE) for one in (natural, *wrong)])

@@ -1,4 +1,4 @@
-"""The table, the figures and the page of an evaluation that is known beforehand."""
+"""The table, the figures and the page of a given evaluation."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def evaluation() -> Evaluation:
     )
 
 
-def test_the_table_has_each_figure_between_its_bounds(evaluation):
+def test_the_table_shows_each_figure_with_its_interval(evaluation):
     exact = Interval(0.25, 0.5, 0.75, 4)
     named = replace(evaluation.measures["cer"], intervals={"speech": exact, "recordings": exact})
     rows = measure_rows(replace(evaluation, measures={**evaluation.measures, "cer": named}))
@@ -85,7 +85,7 @@ def test_a_single_sentence_has_no_bounds(evaluation):
     assert rows == [("metric", "speech"), ("CER", "0.500"), ("MCD, dB", "")]
 
 
-def test_what_was_not_measured_is_said(evaluation):
+def test_missing_metrics_are_listed_with_their_reason(evaluation):
     assert absences(evaluation) == [
         "not measured: DNSMOS overall, DNSMOS signal, DNSMOS background: its weights are not here"
     ]
@@ -93,7 +93,7 @@ def test_what_was_not_measured_is_said(evaluation):
     assert absences(replace(evaluation, measures=alone))[1].startswith("not measured: ceilings")
 
 
-def test_voices_and_faults_have_tables_of_their_own(evaluation):
+def test_speakers_and_faults_have_their_own_tables(evaluation):
     assert speaker_rows(evaluation)[1][0] == "of one speaker"
     assert speaker_rows(evaluation)[2][2] == "0.150"  # the median of .1 and .2
     assert "percentile 50" in speaker_facts(evaluation)[0]
@@ -107,7 +107,7 @@ def test_voices_and_faults_have_tables_of_their_own(evaluation):
     assert speaker_rows(none) == speaker_facts(none) == fault_rows(none) == []
 
 
-def test_one_speaker_has_nobody_to_be_told_from(evaluation):
+def test_a_single_speaker_has_no_row_of_different_speakers(evaluation):
     alone = VoiceCosines(np.array([0.7, 0.8]), np.zeros(0), NAN, NAN)
     place = VoicePlace(4, 0.75, 40.0, NAN, NAN)
     found = replace(evaluation, speakers=speakers(alone, place))
@@ -127,7 +127,7 @@ def test_programs_can_read_the_figures(evaluation, tmp_path):
     assert found["not_measured"] == {"rating": "its weights are not here"}
 
 
-def test_the_page_plays_the_best_and_the_worst_and_needs_no_other_file(evaluation, tmp_path):
+def test_the_page_plays_the_best_and_the_worst_and_is_self_contained(evaluation, tmp_path):
     page = write_evaluation(tmp_path, evaluation).read_text(encoding="utf-8")
     # Four sentences, each once, with its recording.
     assert page.count('src="data:audio/wav;base64,') == 8 and page.count("src=") == 8
@@ -151,7 +151,7 @@ def test_columns_are_aligned():
 
 
 @pytest.mark.parametrize("width, dark", [(360, False), (1200, True)])
-def test_a_browser_shows_it_without_scrolling_sideways(evaluation, tmp_path, width, dark):
+def test_a_browser_shows_the_page_without_horizontal_scrolling(evaluation, tmp_path, width, dark):
     page = write_evaluation(tmp_path, evaluation)
     with Browser() as browser:
         tab = browser.open(page, width, dark)

@@ -57,7 +57,7 @@ def test_both_mels_share_colours_and_time(axes, example):
     assert axes[0].get_xlim() == axes[1].get_xlim() == (0, pytest.approx(0.07))
 
 
-def test_the_picture_of_a_real_size_is_a_small_file(tmp_path, history, example):
+def test_a_picture_of_a_real_size_is_a_small_file(tmp_path, history, example):
     rng = np.random.default_rng(1)
     smooth = np.cumsum(rng.normal(size=(300, 80)), axis=0)
     frames = np.repeat(np.arange(50), 6)

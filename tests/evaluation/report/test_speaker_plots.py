@@ -41,7 +41,7 @@ def test_the_plane_has_the_axes_of_most_variance():
     assert points[0] == pytest.approx(-points[1])
 
 
-def test_the_plane_does_not_depend_on_where_the_vectors_lie():
+def test_the_plane_does_not_depend_on_the_mean_of_the_vectors():
     points, _ = principal_plane(CROSS)
     assert principal_plane(CROSS + 100)[0] == pytest.approx(points, abs=1e-6)
 
@@ -52,7 +52,7 @@ def test_equal_vectors_have_no_variance_to_share():
     assert np.array_equal(shares, [0, 0])
 
 
-def test_two_vectors_are_compared_as_they_are():
+def test_two_vectors_are_compared_without_centring():
     nearest, cosines = nearest_others(np.array([[1, 0], [1, 1]]))
     assert list(nearest) == [1, 0]
     assert cosines == pytest.approx([0.5**0.5] * 2)
@@ -66,8 +66,8 @@ def test_more_vectors_are_centred_first():
     assert cosines == pytest.approx([5**-0.5] * 4)
 
 
-def test_what_is_the_mean_has_no_direction():
-    # They differ by less than float32 can tell.
+def test_a_vector_equal_to_the_mean_has_no_direction():
+    # They differ by less than the precision of float32.
     nearest, cosines = nearest_others(np.ones((3, 4)) + 1e-8 * np.eye(3, 4))
     assert all(other != own for own, other in enumerate(nearest))
     assert np.array_equal(cosines, [0, 0, 0])
@@ -86,7 +86,7 @@ def test_labels_are_to_the_right_unless_a_point_is_there():
     assert np.array_equal(middles, [[35, 50], [75, 50]])
 
 
-def test_labels_keep_inside_and_what_has_no_room_gets_none():
+def test_labels_stay_inside_and_are_dropped_without_room():
     points, sizes = np.array([[10.0, 10.0]] * 2), np.array([[12.0, 6.0]] * 2)
     # Only above and below is there room for one of them: 3 + 1 from the point.
     middles = place_labels(points, sizes, (4, 6 - 3, 16, 17), distances=(1,), radius=0.5)
@@ -106,7 +106,7 @@ def test_labels_do_not_overlap():
     assert (apart.any(axis=2) | np.eye(len(middles), dtype=bool)).all()
 
 
-def test_every_voice_is_a_point_with_its_name_and_the_axes_tell_their_share():
+def test_every_speaker_is_a_named_point_and_the_axes_show_their_variance():
     axes = figure.Figure(layout="constrained").subplots()
     names = ["anna", "ben", "$\\frac$", "دارا"]
     draw_voices(axes, names, CROSS)
@@ -120,7 +120,7 @@ def test_every_voice_is_a_point_with_its_name_and_the_axes_tell_their_share():
 def test_names_without_room_are_counted():
     axes = figure.Figure(layout="constrained").subplots()
     draw_voices(axes, [f"a rather long name {n}" for n in range(200)], np.ones((200, 4)))
-    assert axes.get_title().endswith(f"for want of room: {200 - len(axes.texts)})")
+    assert axes.get_title().endswith(f"(names without room: {200 - len(axes.texts)})")
     assert 0 < len(axes.texts) < 200
 
 
@@ -159,7 +159,7 @@ def test_many_speakers_are_a_map(drawn, tmp_path, heads, tokens, titles):
     assert [label.get_text() for label in maps[0].get_yticklabels()][16] == "p16"
 
 
-def test_pictures_of_a_real_size_are_small_files(tmp_path):
+def test_plots_of_a_real_size_are_small_files(tmp_path):
     names = [f"speaker-{n}" for n in range(150)]
     vectors = np.random.default_rng(0).normal(size=(150, 128))
     for path in (

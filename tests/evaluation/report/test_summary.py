@@ -74,7 +74,7 @@ def test_recordings_that_two_evaluations_share_are_shown_once(evaluation):
     ]
 
 
-def test_the_page_needs_no_other_file_and_escapes_what_was_said(tmp_path, report):
+def test_the_page_is_self_contained_and_escapes_texts(tmp_path, report):
     page = write_report(tmp_path / "report", report).read_text(encoding="utf-8")
     assert page.count('src="data:image/png;base64,') == 3
     assert page.count('src="data:audio/wav;base64,') == 2

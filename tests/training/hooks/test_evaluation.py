@@ -283,11 +283,11 @@ def test_a_best_by_another_metric_does_not_count(make_run):
 
 
 @pytest.fixture
-def make_trainer(corpus, tmp_path):
+def make_trainer(shared_corpus, tmp_path):
     def make(evaluator=None, **settings) -> XTTSTrainer:
         plan = {"epochs": 2, "enable_eager_debug": True, "save_interval": 100}
         plan |= {"enable_evaluation": True, "evaluation_interval": 1, "validation_interval": 100}
-        config = run_config(corpus, tmp_path / "run", **{**plan, **settings})
+        config = run_config(shared_corpus, tmp_path / "run", **{**plan, **settings})
         return XTTSTrainer(config, evaluator=evaluator)
 
     yield make

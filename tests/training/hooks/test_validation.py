@@ -120,7 +120,7 @@ def test_a_speakers_voice_is_the_mean_of_some_utterances():
 
         speaker_embedding_dim = 1
 
-        def describe(self, inputs):
+        def embed(self, inputs):
             return inputs["reference"][:, 0]
 
     mel = np.arange(1, 7, dtype=np.float16).reshape(6, 1, 1)

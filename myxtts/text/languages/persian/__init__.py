@@ -21,7 +21,7 @@ PERSIAN = Language(
     spell_latin=spell_latin,
     version=3,
     hard_sentences=HARD_SENTENCES,
-    # Persian and Arabic are often typed without the letters that tell them apart.
+    # Persian and Arabic are often typed without the letters that distinguish them.
     frequent_words=words(
         "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز می شد شود بود دارد اما یا "
         "هر ما من او آنها پس بعد اگر چه همه دو سه کند کرده شده باشد شما روی بین هیچ باید دیگر "

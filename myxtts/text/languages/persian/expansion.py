@@ -65,7 +65,7 @@ _LETTER = "\u0621-\u06d3\u064b"
 _PREFIX = re.compile(rf"(?<![{_LETTER}{ZWNJ}])(ن?می) (?=[{_LETTER}]{{2}})")
 _END = rf"(?![{_LETTER}{ZWNJ}])"
 _SUFFIX = re.compile(rf"(?<=[{_LETTER}]) (ها(?:ی(?:ی|م|ت|ش|مان|تان|شان)?)?){_END}")
-# Beside another adjective, as in "تر و تازه", it is a word whatever stands before.
+# Next to another adjective, as in "تر و تازه", it is a word whatever stands before.
 _COMPARATIVE = re.compile(
     rf"(?<![{_LETTER}{ZWNJ}])([{_LETTER}{ZWNJ}]{{1,40}}) "
     rf"(ترین|تر(?! و (?:تازه|خشک|تمیز|فرز|چسبان)(?![{_LETTER}]))){_END}"
