@@ -17,11 +17,14 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 FAST = (
     *("audio/test_bounds.py", "audio/test_cleanup.py", "audio/test_griffin_lim.py"),
     *("audio/test_io.py", "audio/test_speaker_features.py", "cli/commands/test_config.py"),
-    *("config", "data/batches/test_plan.py", "data/corpus", "data/store", "evaluation/metrics"),
+    *("bench/cluster/test_forecast.py", "bench/cluster/test_verdict.py"),
+    *("cluster/test_presence.py", "cluster/test_rendezvous.py", "config"),
+    *("data/batches/test_parts.py", "data/batches/test_plan.py", "data/corpus", "data/store"),
+    *("evaluation/metrics", "workflows/test_gang.py"),
     *("inference/test_sentences.py", "monitoring", "test_layers.py", "test_project_files.py"),
     *("test_reference.py", "text", "weights"),
 )
-SLOW_FIXTURES = {"browser"}
+SLOW_FIXTURES = {"browser", "ray_cluster"}
 _TESTS = Path(__file__).parent
 _FAST_PATHS = [_TESTS / name for name in FAST]
 
@@ -73,6 +76,17 @@ def untouched_logger():
 def usual_corpus() -> dict:
     """The settings of `make_corpus` for modules without `CORPUS`; a folder may have its own."""
     return {}
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """The node of a Ray cluster, with two cores; tests may add others, and remove them."""
+    pytest.importorskip("ray", reason="Ray is not installed: the extra `cluster`")
+    from tests.helpers.ray_cluster import start_cluster
+
+    cluster = start_cluster()
+    yield cluster
+    cluster.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ LAYERS = (
     ("errors", "files"),
     ("atomic",),
     ("config", "monitoring"),
-    ("text", "audio", "weights", "runtime"),
+    ("text", "audio", "weights", "runtime", "cluster"),
     ("data", "models", "demo_corpus"),
     ("checkpoints",),
     ("training", "inference", "evaluation"),

@@ -1,45 +1,10 @@
 """The verbs of the command `myxtts`, one module each, in the order of its help."""
 
-from myxtts.cli.commands import (
-    bench,
-    cache,
-    config,
-    data,
-    demo,
-    demo_voices,
-    doctor,
-    download,
-    evaluate,
-    finetune,
-    monitor,
-    prepare,
-    profile,
-    synthesize,
-    train,
-    train_vocoder,
-    tune,
-    voices,
-    weights,
-)
+from importlib import import_module
 
-VERBS = (
-    demo,
-    demo_voices,
-    data,
-    download,
-    prepare,
-    train,
-    train_vocoder,
-    finetune,
-    synthesize,
-    evaluate,
-    voices,
-    cache,
-    weights,
-    profile,
-    tune,
-    bench,
-    monitor,
-    doctor,
-    config,
+_NAMES = (
+    *("demo", "demo_voices", "data", "download", "prepare", "train", "train_vocoder", "finetune"),
+    *("synthesize", "evaluate", "voices", "cache", "weights", "profile", "tune", "bench"),
+    *("cluster", "monitor", "doctor", "config"),
 )
+VERBS = tuple(import_module(f"myxtts.cli.commands.{name}") for name in _NAMES)

@@ -110,6 +110,17 @@ class DataConfig(Section):
         "s3://bucket/folder",
         affects="path",
     )
+    local_cache_dir: str = option(
+        "",
+        "folder for what is fetched of a cache on object storage (empty: in ~/.cache/myxtts)",
+        affects="path",
+    )
+    local_cache_gb: float = option(
+        0.0,
+        "disk that features fetched from object storage may take, GB (0: no limit); less than all "
+        "of them means that epochs are shuffled within groups of shards",
+        low=0.0,
+    )
     cache_budget_gb: float = option(0.0, "disk that features may take, GB (0: no limit)", low=0.0)
     cache_dtype: str = option(
         "float16", "type of the stored features", choices=("float16", "float32")

@@ -54,6 +54,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--text-units",), "data.text_units"),
     Flag(("--preprocessing-mode",), "data.preprocessing_mode"),
     Flag(("--cache-dir",), "data.cache_dir"),
+    Flag(("--local-cache-dir",), "data.local_cache_dir"),
+    Flag(("--local-cache-gb",), "data.local_cache_gb"),
     Flag(("--cache-budget-gb",), "data.cache_budget_gb"),
     Flag(("--cache-dtype",), "data.cache_dtype"),
     Flag(
@@ -150,6 +152,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--auto-tune",), "training.auto_tune", "true"),
     Flag(("--lr", "--learning-rate"), "training.learning_rate"),
     Flag(("--grad-accum",), "training.gradient_accumulation_steps"),
+    Flag(("--micro-batches",), "training.micro_batches"),
+    Flag(("--worker-timeout",), "training.worker_timeout"),
     Flag(("--checkpoint-dir",), "training.checkpoint_dir"),
     Flag(("--save-interval",), "training.save_interval"),
     Flag(("--validation-interval",), "training.validation_interval"),

@@ -35,6 +35,13 @@ class TrainingConfig(Section):
     gradient_accumulation_steps: int = option(
         1, "batches per update of the weights", low=1, high=65_536
     )
+    micro_batches: int = option(
+        0,
+        "parts that each batch is computed in, which the workers must be able to share equally "
+        "(0: 1 on one device, else 8 or the next multiple of the workers)",
+        low=0,
+        high=65_536,
+    )
     ema_decay: float = option(0.999, "decay of the EMA weights (0: none)", low=0.0, high=0.99999)
 
     # The losses
@@ -86,6 +93,11 @@ class TrainingConfig(Section):
     )
     save_interval: int = option(1000, "steps between two checkpoints", low=1)
     keep_checkpoints: int = option(3, "checkpoints that are kept besides the best", low=1)
+    worker_timeout: float = option(
+        1800.0,
+        "seconds after which a worker that waits for the others gives up",
+        low=10.0,
+    )
     log_interval: int = option(20, "steps between two entries of the log", low=1)
     validation_interval: int = option(1000, "steps between two validations", low=1)
     sample_interval: int = option(5000, "steps between two spoken samples (0: none)", low=0)

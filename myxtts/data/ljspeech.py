@@ -45,7 +45,7 @@ class LJSpeechDataset:
         self.corpus = held_out if held_out and subset == "val" else training
         self.subset = subset
         self.tokenizer = build_tokenizer(self.corpora, self.config.data.text_units)
-        self.location = locate_cache(self.corpus.root, self.config.data, self.tokenizer)
+        self.location = locate_cache(self.corpus.root, self.config.data, self.tokenizer).pull()
 
     @property
     def utterances(self) -> tuple[Utterance, ...]:
@@ -101,7 +101,13 @@ class LJSpeechDataset:
         """What is stored of this corpus, where, and how much of the disk it takes."""
         return str(take_inventory(self.location, self.utterances))
 
-    def _prepare(self, num_workers: int | None, overwrite: bool, **what: bool) -> PrepareReport:
+    def _prepare(
+        self,
+        num_workers: int | None,
+        overwrite: bool,
+        features: bool = True,
+        tokens: bool = True,
+    ) -> PrepareReport:
         with self.profiler.profile_operation("prepare"):
             return prepare(
                 self.utterances,
@@ -110,7 +116,8 @@ class LJSpeechDataset:
                 overwrite=overwrite,
                 verify=self.config.data.cache_verification,
                 progress=self.progress,
-                **what,
+                features=features,
+                tokens=tokens,
             )
 
 

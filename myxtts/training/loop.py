@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.heartbeat import doing
@@ -180,6 +181,7 @@ class TrainingLoop:
     total_steps: int
     ids_of: Callable[[np.ndarray], Sequence[str]]
     done: int = 0
+    replicas: Replicas = ALONE
     recorder: Recorder = field(default_factory=Recorder)
     clock: Callable[[], float] = time.perf_counter
     _pending: _Pending | None = field(default=None, init=False)
@@ -187,6 +189,7 @@ class TrainingLoop:
     def __post_init__(self) -> None:
         self._timeline = Timeline(self.step.is_async, self.clock)
         self._taken = 0
+        self._last: int | None = None  # the step that ends the run of several replicas
         self.recorder.is_async, self.recorder.is_eager = self.step.is_async, self.step.is_eager
 
     def run(self, items: Items) -> Ending:
@@ -231,7 +234,8 @@ class TrainingLoop:
             return Ending.FINISHED
         self._timeline.restart()
         for epoch, number, batch in items:
-            self._timeline.mark(WAIT)
+            waited = self._timeline.mark(WAIT)
+            self.replicas.note(1e3 * waited, asked.reason is not None)
             if current is not None and epoch != current:
                 self._close_epoch(current)
                 current = None
@@ -239,15 +243,25 @@ class TrainingLoop:
                 break
             current = epoch
             self._step(epoch, number, batch)
-            if asked.reason:
+            if self._is_to_end(asked):
                 self._deliver()
-                return asked.reason
+                return asked.reason or Ending.SIGTERM
             if self.done >= self.total_steps:
                 break
             self._timeline.mark(OTHER)
         if current is not None:
             self._close_epoch(current)
         return Ending.FINISHED
+
+    def _is_to_end(self, asked: Interruption) -> bool:
+        """Whether someone asked the run to end: this process, or any of the replicas.
+
+        Replicas end after the same step. That is the one after the step in which all learn of it,
+        because the metrics of a step may be read a step late.
+        """
+        if self.replicas.count == 1:
+            return asked.reason is not None
+        return self._last is not None and self.done >= self._last
 
     def _step(self, epoch: int, number: int, batch: dict[str, tf.Tensor]) -> None:
         timeline = self._timeline
@@ -262,6 +276,7 @@ class TrainingLoop:
         count, frames = batch["mel"].shape[:2]
         timeline.called(count * frames, f"{count} x {frames}", self.step.is_new)
         self.done += 1
+        self.replicas.at_step(self.done)
         self._deliver()
         self._taken += 1
         is_watched = self.step.is_async and self._taken <= SEEN_TO_THE_END
@@ -278,6 +293,9 @@ class TrainingLoop:
         last, self._pending = self._pending, None
         self._timeline.mark(OTHER)
         metrics = self.step.read(last.metrics)
+        # Not for the history: runs that learn the same have the same one.
+        if metrics.pop("asked_to_end", 0.0) and self._last is None:
+            self._last = last.step + 1
         times = self._timeline.fetched()
         if last.is_counted:
             self.recorder.add(last.step, times)

@@ -1,7 +1,9 @@
 """A training run in a folder: lock, resume, place in the plan, hooks, loop, and how it ended."""
 
 import logging
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -11,10 +13,13 @@ import keras
 import numpy as np
 
 from myxtts import runtime
-from myxtts.checkpoints import abandon_after, restore
+from myxtts.checkpoints import abandon_after, load_state, restore, state_path
 from myxtts.checkpoints.states import SavedState
+from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import save_config
+from myxtts.data.batches.parts import Share, usual_parts
+from myxtts.errors import UserError
 from myxtts.monitoring.console import show_log_unless_set_up
 from myxtts.monitoring.heartbeat import doing, heartbeat
 from myxtts.training.ending import Ending
@@ -27,6 +32,7 @@ from myxtts.training.hooks.progress import ProgressHook
 from myxtts.training.hooks.saving import METRIC, Saved, SavingHook, Scores
 from myxtts.training.hooks.tensorboard import Boards
 from myxtts.training.hooks.validation import Scoring, ValidationHook, mean_mel_loss
+from myxtts.training.hooks.workers import WorkerTimes
 from myxtts.training.loop import Hook, Listener, TrainingLoop
 from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.sources import batches_per_epoch, endless
@@ -62,7 +68,7 @@ class TrainingRun:
 
     `resume` is None to resume from the folder's last checkpoint where there is one, True to fail
     where there is none, False to start over (the old run is kept next to it), or a checkpoint's
-    path.
+    path. `replicas` share every batch; the chief among them writes all files.
     """
 
     exports: ClassVar[tuple[str, str]]  # folders of what is exported: the last, and the best
@@ -70,13 +76,21 @@ class TrainingRun:
     shown_losses: ClassVar[tuple[str, ...]]  # in the line of a validation
 
     def __init__(
-        self, config: XTTSConfig, folder: str | Path, resume: bool | Path | str | None = None
+        self,
+        config: XTTSConfig,
+        folder: str | Path,
+        resume: bool | Path | str | None = None,
+        replicas: Replicas = ALONE,
     ):
         show_log_unless_set_up()
-        self.config, self.resume = config, resume
+        self.config, self.resume, self.replicas = config, resume, replicas
+        self.share: Share | None = None  # of every batch, where batches are computed in parts
         self.folder = Path(folder).expanduser()
         self.runtime = runtime.configure(config)
-        self.performance = PerformanceHook(self.folder, setup_of(config, self.runtime))
+        own = self.folder if replicas.is_chief else None
+        workers = WorkerTimes(replicas.count, replicas.name) if replicas.count > 1 else None
+        setup = setup_of(config, self.runtime)
+        self.performance = PerformanceHook(own, setup, workers=workers)
         self.model: keras.Model | None = None
 
     # What each trainer provides.
@@ -87,6 +101,10 @@ class TrainingRun:
 
     def facts(self) -> dict[str, Any]:
         """What a checkpoint says of its run, to see whether it can be resumed."""
+        raise NotImplementedError
+
+    def common_facts(self) -> dict[str, Any]:
+        """What must be the same on every replica, by the name that a message has for it."""
         raise NotImplementedError
 
     def check_resumed(self, saved: SavedState) -> None:
@@ -131,13 +149,17 @@ class TrainingRun:
 
     def run(self, source, val_batches: Iterable | None, ids_of: IdsOf) -> Ending:
         """Train to the end, alone in the folder, and return how it ended."""
-        with alone_in(self.folder), doing("building the model"), heartbeat(logger.info):
+        guard = alone_in(self.folder) if self.replicas.is_chief else nullcontext()
+        with guard, doing("building the model"), heartbeat(logger.info):
             return self._run(source, val_batches, ids_of)
 
     def _run(self, source, val_batches: Iterable | None, ids_of: IdsOf) -> Ending:
-        saved = state_to_resume(self.folder, self.resume)
+        saved = self._resumed()
         if saved is not None:
             self.check_resumed(saved)
+        self.share = self._share_of(source, saved)
+        if self.share:
+            source.share = self.share
         schedule = self._schedule(batches_per_epoch(source))
         self.build(saved)
         done, epoch, number = self._place_of(saved)
@@ -146,8 +168,13 @@ class TrainingRun:
         wired = self.wire(first[2], schedule)
         if saved:
             restore(wired.variables, saved.arrays)
-            abandon_after(self.folder / "checkpoints", saved.step)
-        save_config(self.config, self.folder / "config.yaml")
+        if self.replicas.count > 1:
+            weights = _checksum(wired.variables)
+            self.replicas.check_same({**self.common_facts(), "weights": weights})
+        if self.replicas.is_chief:
+            if saved:
+                abandon_after(self.folder / "checkpoints", saved.step)
+            save_config(self.config, self.folder / "config.yaml")
         logger.info(
             "%s; %d steps of %d batches an epoch, in %s; %d done",
             self.describe(),
@@ -158,11 +185,42 @@ class TrainingRun:
         )
         hooks = self._hooks(wired, schedule, val_batches, ids_of, own_state(self.folder, saved))
         epochs, total, recorder = schedule.epochs, schedule.total_steps, self.performance.recorder
-        loop = TrainingLoop(wired.step, hooks, epochs, total, ids_of, done, recorder)
+        loop = TrainingLoop(wired.step, hooks, epochs, total, ids_of, done, self.replicas, recorder)
         ending = loop.run(chain([first], items))
+        self.replicas.barrier()  # the chief is still saving when the others have ended
         ran = describe_step(wired.step) if loop.done > done else "never"
         logger.info("%s after %d steps; the step ran %s", ending, loop.done, ran)
         return ending
+
+    def _resumed(self) -> SavedState | None:
+        """The checkpoint that all replicas resume from: the chief finds it."""
+        saved = state_to_resume(self.folder, self.resume) if self.replicas.is_chief else None
+        step = self.replicas.of_chief(saved.step if saved else -1)
+        if step < 0 or self.replicas.is_chief:
+            return saved
+        named = isinstance(self.resume, (str, Path))
+        return load_state(self.resume if named else state_path(self.folder / "checkpoints", step))
+
+    def _share_of(self, source, saved: SavedState | None) -> Share | None:
+        """The parts of every batch that this replica computes; None where batches stay whole."""
+        known = saved.facts.get("micro_batches", 1) if saved else 0
+        parts = self.config.training.micro_batches or known or usual_parts(self.replicas.count)
+        if known and parts != known:
+            logger.warning(
+                "%s was trained with %d micro-batches: the same batches are now cut into %d",
+                saved.path,
+                known,
+                parts,
+            )
+        share = Share(parts, self.replicas.rank, self.replicas.count)
+        if parts == 1:
+            return None
+        if not hasattr(source, "stream"):
+            raise UserError(
+                "only the batches of a corpus can be cut into micro-batches, and a dataset was "
+                "given: train without --micro-batches, on one device"
+            )
+        return share
 
     def _schedule(self, epoch_size: int) -> Schedule:
         epochs, most = self.limits()
@@ -197,6 +255,10 @@ class TrainingRun:
         resumed: SavedState | None,
     ) -> list[Hook]:
         training, optimizer = self.config.training, wired.optimizer
+        is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+        ignored = {"gradient_norm"} if is_scaled else frozenset()
+        if not self.replicas.is_chief:
+            return [NonFiniteHook(ids_of, lambda: None, ignored), self.performance]
         history = HistoryHook(self.folder, training.log_interval, resumed)
         board_hooks = self.boards()
         listeners, boards = [history, *board_hooks], Boards(board_hooks)
@@ -217,7 +279,7 @@ class TrainingRun:
         saved = Saved(
             self.folder,
             wired.variables,
-            self.facts(),
+            {**self.facts(), "micro_batches": self.share.parts if self.share else 1},
             lambda folder: self.export(folder, optimizer),
             training.save_interval,
             training.keep_checkpoints,
@@ -227,8 +289,6 @@ class TrainingRun:
         )
         saving = SavingHook(saved, Scores(validation, evaluation, metric))
         # Losses that are no number stop the run before anything is saved.
-        is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-        ignored = {"gradient_norm"} if is_scaled else frozenset()
         hooks: list[Hook | None] = [
             NonFiniteHook(ids_of, lambda: saving.last, ignored),
             LogHook(wired.loss_weights),
@@ -243,3 +303,11 @@ class TrainingRun:
         if validation is not None and training.sample_interval:
             hooks.append(self.sample(wired, val_batches, boards))
         return [hook for hook in (*hooks, saving) if hook is not None]
+
+
+def _checksum(variables: Mapping[str, Any]) -> int:
+    """One number for the values of all variables."""
+    total = 0
+    for variable in variables.values():
+        total = zlib.crc32(variable.numpy().tobytes(), total)
+    return total

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from myxtts import __version__
 from myxtts.checkpoints import (
     Voice,
     as_voice_encoder,
@@ -19,6 +21,7 @@ from myxtts.checkpoints import (
     variables_of,
 )
 from myxtts.checkpoints.states import SavedState
+from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.config.config import (
     SETTINGS,
     DataConfig,
@@ -27,7 +30,9 @@ from myxtts.config.config import (
 )
 from myxtts.config.io import Setting, to_dict
 from myxtts.data.batches.training_data import KnownTables, TrainingData
+from myxtts.data.features.corpora import read_parts
 from myxtts.data.features.embeddings import VoiceEncoder
+from myxtts.data.features.prepare import prepare
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.training.adaptive_weights import AdaptiveWeights
@@ -41,6 +46,7 @@ from myxtts.training.hooks.wandb import WandbHook, import_wandb
 from myxtts.training.loop import Hook, Listener
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer, ema_weights
+from myxtts.training.part_steps import make_parts_step
 from myxtts.training.references import own_references
 from myxtts.training.resuming import (
     check_corpus_facts,
@@ -94,11 +100,12 @@ class XTTSTrainer(TrainingRun):
         resume: bool | Path | str | None = None,
         start: Voice | None = None,
         evaluator: Evaluator | None = None,
+        replicas: Replicas = ALONE,
     ):
         config = config if isinstance(config, XTTSConfig) else XTTSConfig(data=config)
         if config.training.use_wandb:
             import_wandb()  # whose absence is to be known before anything is prepared
-        super().__init__(config, config.training.checkpoint_dir, resume)
+        super().__init__(config, config.training.checkpoint_dir, resume, replicas)
         self.model, self.start, self.evaluator = model, start, evaluator
         self.encoder = None
         self.encoder_weights = ""  # of a frozen one: what lies in the cache is by these
@@ -116,8 +123,26 @@ class XTTSTrainer(TrainingRun):
         known = self.start and KnownTables(
             self.start.tokenizer, self.start.speakers, self.start.languages
         )
-        self.data = TrainingData(self.config, progress, encoder, known)
+        with self.replicas.chief_first():
+            if self.replicas.count > 1 and self.config.data.preprocessing_mode == "auto":
+                self._fill_cache(progress)
+            self.data = TrainingData(self.config, progress, encoder, known)
         return self.data, self._own_validation()
+
+    def _fill_cache(self, progress) -> None:
+        """In auto mode with several workers the chief stores all before the first step.
+
+        Each would otherwise compute and store in its first epoch, and hold up the others.
+        """
+        data = self.config.data
+        for part in read_parts(data) if self.replicas.is_chief else ():
+            prepare(
+                part.utterances,
+                part.location,
+                workers=data.num_workers,
+                verify=data.cache_verification,
+                progress=progress,
+            )
 
     def train(self, train_dataset=None, val_dataset: Iterable | None = None) -> Ending:
         """Train to the end, and return how it ended; both datasets default to the corpus's own.
@@ -186,7 +211,10 @@ class XTTSTrainer(TrainingRun):
         loss = XTTSLoss.from_config(config)
         balance = AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None
         signature = batch_signature(batch, config.data.n_mels)
-        step = make_train_step(
+        make_step = make_train_step
+        if self.share:
+            make_step = partial(make_parts_step, replicas=self.replicas, share=self.share)
+        step = make_step(
             self.model,
             optimizer,
             loss,
@@ -196,6 +224,7 @@ class XTTSTrainer(TrainingRun):
             balance=balance,
             **self.compiling,
         )
+        signature.pop("part", None)  # validation is not shared
         evaluate = make_eval_step(self.model, loss, signature, **self.compiling)
         variables = variables_of(self.model, optimizer)
         if balance:
@@ -247,7 +276,7 @@ class XTTSTrainer(TrainingRun):
         self.model = self.model or self._build_model()
         if self.start:
             freeze_speaker_encoder(self.model)
-        self.model.listens &= self.config.training.voice_similarity_loss_weight > 0.0
+        self.model.embeds_output &= self.config.training.voice_similarity_loss_weight > 0.0
         if len(self.data.train.cache.speakers) < 2:
             logger.info(
                 "there is one speaker only: voice_similarity_loss, contrastive_loss and "
@@ -312,7 +341,7 @@ class XTTSTrainer(TrainingRun):
         cache = self.data.train.cache
         return {
             "start": self.start and identity(self.start),
-            "plan": {path: _setting(self.config, path) for path in PLAN_SETTINGS},
+            "plan": self._plan_facts(),
             "utterances": len(cache),
             "settings": decisive_settings(self.config),
             "tokenizer": self.data.tokenizer.fingerprint(),
@@ -321,6 +350,24 @@ class XTTSTrainer(TrainingRun):
             "speakers": list(cache.speakers),
             "languages": list(cache.languages),
         }
+
+    def common_facts(self) -> dict[str, Any]:
+        cache = self.data.train.cache
+        sections = to_dict(_portable(self.config))
+        return {
+            "versions": [__version__, keras.version()],
+            "settings of the model": sections["model"],
+            "settings of training": sections["training"],
+            "settings of the batches": list(self._plan_facts().values()),
+            "corpus": [list(cache.ids), list(cache.speakers), cache.speaker.tolist()],
+            "cache": [cache.mel_lengths.tolist(), cache.text_lengths.tolist()],
+        }
+
+    def _plan_facts(self) -> dict[str, Any]:
+        """What the order of batches follows from; where the disk is too small, the shards too."""
+        found = {path: _setting(self.config, path) for path in PLAN_SETTINGS}
+        layout = self.data.train.layout
+        return found | ({"shards": layout.fingerprint()} if layout else {})
 
     def check_resumed(self, saved: SavedState) -> None:
         check_beginning(saved, self.start)

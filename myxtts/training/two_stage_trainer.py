@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 from myxtts.checkpoints import load_voice
+from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.config.config import XTTSConfig
 from myxtts.data.segments.vocoder_data import check_predictable
 from myxtts.training.ending import Ending
@@ -29,10 +30,13 @@ class TwoStageTrainer:
         config: XTTSConfig,
         resume: bool | Path | str | None = None,
         evaluator: Evaluator | None = None,
+        replicas: Replicas = ALONE,
     ):
-        self.config, self.resume = config, resume
+        self.config, self.resume, self.replicas = config, resume, replicas
         self.folder = Path(config.training.checkpoint_dir).expanduser()
-        self.first = XTTSTrainer(stage1_config(config), resume=resume, evaluator=evaluator)
+        self.first = XTTSTrainer(
+            stage1_config(config), resume=resume, evaluator=evaluator, replicas=replicas
+        )
         self.second: VocoderTrainer | None = None
 
     def prepare_datasets(self, progress=None):
@@ -42,7 +46,9 @@ class TwoStageTrainer:
             check_predictable(self.config.data.preprocessing_mode)
         # A run that starts over sets its second stage aside with the first.
         resume = False if self.resume is False else None
-        self.second = VocoderTrainer(self.config, self.folder / STAGE2, resume)
+        self.second = VocoderTrainer(
+            self.config, self.folder / STAGE2, resume, replicas=self.replicas
+        )
         self._progress = progress
         return self.first.prepare_datasets(progress)
 

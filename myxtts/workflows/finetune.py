@@ -6,7 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from myxtts.config.config import SECTIONS, XTTSConfig
+from myxtts.config.config import XTTSConfig
 from myxtts.config.io import Resolved, Setting, resolve
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
@@ -14,41 +14,42 @@ from myxtts.workflows.stages import Announce
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
+    from myxtts.cluster.replicas import Replicas
     from myxtts.training.ending import Ending
 
 _FOLDER = "training.checkpoint_dir"
 _RATE, _LAST_RATE = "training.learning_rate", "training.min_learning_rate"
 _EPOCHS, _STEPS = "training.epochs", "training.max_steps"
 
-# For about five minutes of speech, which are a few batches.
+# For about five minutes of speech: a few batches.
 SHORT_RUN = {
     _STEPS: 1000,
     "training.warmup_steps": 50,
-    "training.alignment_prior_steps": 0,  # the voice knows which sound belongs to which letter
-    "training.ema_decay": 0.99,  # averages of a hundred steps forget the weights of the beginning
+    "training.alignment_prior_steps": 0,  # the voice can align already
+    "training.ema_decay": 0.99,  # about 100 steps, so that the EMA forgets the initial weights
     "training.save_interval": 200,
     "training.validation_interval": 200,
 }
-# A quarter: the peak that weights were drawn from nothing with would wash out what they know,
-# while with the rate that they ended with a thousand steps would hardly move them.
+# The peak rate of training from scratch would destroy what the weights know; with the last rate, a
+# thousand steps would hardly change them.
 RATE_SHARE = 0.25
 
 logger = logging.getLogger(__name__)
 
 
 def load_start(path: Path) -> "Voice":
-    """Load the voice to begin from."""
+    """Load the voice to start from."""
     from myxtts.checkpoints import load_voice
     from myxtts.runtime import configure_gpus
 
-    configure_gpus()  # while no GPU is in use yet: afterwards its memory cannot be shared any more
+    configure_gpus()  # before a GPU is in use: memory growth cannot be set later
     return load_voice(path)
 
 
 def settle(voice: XTTSConfig, asked: Mapping[str, Setting], origin: str, folder: Path) -> Resolved:
-    """Settle every setting: asked for, then chosen for a short run, then the voice's, then preset.
+    """Resolve every setting: given ones, then those of a short run, the voice's, the preset's.
 
-    `voice` are the settings of the voice, of which `origin` says where they come from.
+    `voice` are the settings of the voice, and `origin` says where they come from.
     """
     from myxtts.training.warm_start import LASTING, check_lasting
 
@@ -62,23 +63,23 @@ def settle(voice: XTTSConfig, asked: Mapping[str, Setting], origin: str, folder:
     chosen = short_run(voice, asked) | {_FOLDER: str(folder)}
     settled |= {path: Setting(value, "fine-tuning") for path, value in chosen.items()}
     settled |= asked
-    origins = {path: setting.origin for path, setting in settled.items()}
-    return Resolved(_build(settled), origins)
+    config = XTTSConfig(**{path: setting.value for path, setting in settled.items()})
+    return Resolved(config, {path: setting.origin for path, setting in settled.items()})
 
 
 def short_run(voice: XTTSConfig, asked: Mapping[str, Setting]) -> dict[str, Any]:
-    """What is chosen for the user who has not said otherwise."""
+    """The defaults of a short run."""
     rate = RATE_SHARE * voice.training.learning_rate
     peak = asked[_RATE].value if _RATE in asked else rate
     chosen = SHORT_RUN | {_RATE: rate}
     chosen[_LAST_RATE] = min(RATE_SHARE * voice.training.last_learning_rate, peak)
-    if _EPOCHS in asked:  # who counts epochs wants all of them
+    if _EPOCHS in asked:  # all of the given epochs
         chosen[_STEPS] = 0
     return chosen
 
 
 def describe_choices(resolved: Resolved) -> str:
-    """What was chosen for the user."""
+    """The settings that fine-tuning chose."""
     parts = [
         f"{path.partition('.')[2]} {attrgetter(path)(resolved.config):g}"
         for path, origin in resolved.origins.items()
@@ -95,12 +96,10 @@ def default_folder(voice: Path) -> Path:
 
 
 def check_folder(folder: Path, voice: "Voice") -> None:
-    """Keep a run from writing over the voice that it begins from."""
+    """Raise where a run would overwrite the voice that it starts from."""
     target = folder.resolve()
     if voice.folder.resolve() in (target, target / "voice", target / "voice-best"):
-        raise UserError(
-            f"{folder} is where the voice lies that is begun from: choose another --checkpoint-dir"
-        )
+        raise UserError(f"{folder} holds the voice to start from: choose another --checkpoint-dir")
 
 
 def finetune(
@@ -108,16 +107,19 @@ def finetune(
     resume: bool | Path | None,
     voice: "Voice",
     announce: Announce = logger.info,
+    replicas: "Replicas | None" = None,
 ) -> "tuple[Ending, str]":
     """Open the corpus with a progress bar and train; return why it ended, and the new speaker.
 
-    `announce` is given which speakers and languages are new to the voice.
+    `announce` is called with the speakers and languages that are new to the voice.
     """
+    from myxtts.cluster.replicas import ALONE
     from myxtts.training.trainer import XTTSTrainer
     from myxtts.workflows.evaluate_training import training_evaluator
 
-    evaluator = training_evaluator(config)
-    trainer = XTTSTrainer(config, resume=resume, start=voice, evaluator=evaluator)
+    replicas = replicas or ALONE
+    evaluator = training_evaluator(config) if replicas.is_chief else None
+    trainer = XTTSTrainer(config, None, resume, voice, evaluator, replicas)
     with progress("preparing") as report:
         datasets = trainer.prepare_datasets(report)
     cache = trainer.data.train.cache
@@ -141,13 +143,5 @@ def describe_additions(voice: "Voice", speakers: Sequence[str], languages: Seque
 
 
 def _is_of_losses(path: str) -> bool:
-    """Whether a setting belongs to what the voice has been trained for."""
+    """Whether a setting is part of the losses that the voice was trained with."""
     return "_loss" in path or path == "training.stop_token_positive_weight"
-
-
-def _build(settled: Mapping[str, Setting]) -> XTTSConfig:
-    values: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
-    for path, setting in settled.items():
-        section, name = path.split(".")
-        values[section][name] = setting.value
-    return XTTSConfig(**{name: cls(**values[name]) for name, cls in SECTIONS.items()})

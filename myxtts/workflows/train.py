@@ -8,11 +8,18 @@ from myxtts.monitoring.progress import progress
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
+    from myxtts.cluster.rendezvous import Worker
     from myxtts.training.ending import Ending
 
 
-def train(config: XTTSConfig, resume: bool | Path | None = None) -> "Ending":
-    """Open the corpus with a progress bar, train, and return why the run ended."""
+def train(
+    config: XTTSConfig, resume: bool | Path | None = None, worker: "Worker | None" = None
+) -> "Ending":
+    """Open the corpus with a progress bar, train, and return why the run ended.
+
+    As one of several workers it shares every batch with the others.
+    """
+    from myxtts.cluster.replicas import joined
     from myxtts.workflows.evaluate_training import training_evaluator
 
     if config.training.two_stage_training:
@@ -20,25 +27,37 @@ def train(config: XTTSConfig, resume: bool | Path | None = None) -> "Ending":
     else:
         from myxtts.training.trainer import XTTSTrainer as Trainer
 
-    trainer = Trainer(config, resume=resume, evaluator=training_evaluator(config))
-    with progress("preparing") as report:
-        datasets = trainer.prepare_datasets(report)
-    return trainer.train(*datasets)
+    folder = Path(config.training.checkpoint_dir).expanduser()
+    with joined(worker, folder, config.training.worker_timeout) as replicas:
+        evaluator = training_evaluator(config) if replicas.is_chief else None
+        trainer = Trainer(config, resume=resume, evaluator=evaluator, replicas=replicas)
+        with progress("preparing") as report:
+            datasets = trainer.prepare_datasets(report)
+        return trainer.train(*datasets)
 
 
 def train_vocoder(
-    config: XTTSConfig, resume: bool | Path | None = None, voice: "Voice | None" = None
+    config: XTTSConfig,
+    resume: bool | Path | None = None,
+    voice: Path | None = None,
+    worker: "Worker | None" = None,
 ) -> "Ending":
     """Train a vocoder, on the mels that a voice predicts where one is given."""
+    from myxtts.cluster.replicas import joined
     from myxtts.training.vocoder.trainer import VocoderTrainer
 
-    trainer = VocoderTrainer(config, config.training.checkpoint_dir, resume, voice)
-    with progress("preparing") as report:
-        trainer.prepare_datasets(report)
-    return trainer.train()
+    folder = Path(config.training.checkpoint_dir).expanduser()
+    with joined(worker, folder, config.training.worker_timeout) as replicas:
+        start = None
+        if voice is not None:
+            start, config = _load_predicting_voice(voice, config)
+        trainer = VocoderTrainer(config, folder, resume, start, replicas)
+        with progress("preparing") as report:
+            trainer.prepare_datasets(report)
+        return trainer.train()
 
 
-def load_predicting_voice(path: Path, config: XTTSConfig) -> "tuple[Voice, XTTSConfig]":
+def _load_predicting_voice(path: Path, config: XTTSConfig) -> "tuple[Voice, XTTSConfig]":
     """A voice, and the settings with the features and the text units that it was trained on."""
     from myxtts.checkpoints import load_voice
     from myxtts.training.warm_start import FEATURES

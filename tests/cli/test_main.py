@@ -50,6 +50,7 @@ def test_the_commands_are_these():
         "weights show",
         "bench",
         "bench data",
+        "cluster simulate",
         "profile",
         "tune",
         "monitor",

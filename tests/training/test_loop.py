@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from myxtts.cluster.replicas import Replicas
 from myxtts.training.ending import Ending
 from myxtts.training.loop import (
     Hook,
@@ -286,3 +287,33 @@ def test_a_second_signal_interrupts_at_once_and_saves_nothing():
     with pytest.raises(KeyboardInterrupt):
         make_loop(step, [Signal(signal.SIGINT, 2, times=2), diary], total=99).run(items())
     assert diary.heard[-1] == ("finish", 2, "failed")
+
+
+class Two(Replicas):
+    """One of two replicas."""
+
+    count = 2
+
+
+class AskedStep(CountingStep):
+    """A step in which all replicas learn that one of them was asked to end."""
+
+    def __init__(self, asked_at: int):
+        super().__init__()
+        self.asked_at = asked_at
+
+    def read(self, metrics):
+        number = float(metrics[0])
+        return {"loss": number, "asked_to_end": float(number == self.asked_at)}
+
+
+@pytest.mark.parametrize("due", [0, 1, 3, 4])
+def test_replicas_end_after_the_same_step_whatever_their_hooks(due):
+    step = AskedStep(asked_at=3)
+    diary = Diary(step, due)
+    loop = make_loop(step, [diary], total=100)
+    loop.replicas = Two()
+    assert loop.run(items()) == Ending.SIGTERM
+    assert step.taken == [1, 2, 3, 4]
+    # The history says nothing of it: runs that learn the same have the same one.
+    assert [record.metrics for record in diary.records] == [{"loss": float(n)} for n in range(1, 5)]

@@ -20,10 +20,10 @@ PLAN = {"max_steps": STEPS, "save_interval": 7, "validation_interval": 13, "keep
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus, tmp_path_factory) -> Path:
+def undisturbed(shared_corpus, tmp_path_factory) -> Path:
     """A run of forty steps in one go."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    assert XTTSTrainer(run_config(corpus, folder, **PLAN)).train() == "finished"
+    assert XTTSTrainer(run_config(shared_corpus, folder, **PLAN)).train() == "finished"
     return folder
 
 
@@ -42,10 +42,12 @@ def history(folder: Path) -> list[dict]:
 
 
 @pytest.mark.timeout(900)  # four processes that import TensorFlow
-def test_a_run_that_is_stopped_and_killed_ends_with_the_same_bits(corpus, undisturbed, tmp_path):
+def test_a_run_that_is_stopped_and_killed_ends_with_the_same_bits(
+    shared_corpus, undisturbed, tmp_path
+):
     folder = tmp_path / "run"
     config = tmp_path / "config.yaml"
-    save_config(run_config(corpus, folder, **PLAN), config)
+    save_config(run_config(shared_corpus, folder, **PLAN), config)
     chance = random.Random(5)
 
     stopped = train("--config", config, signal_number=signal.SIGTERM, after=17)
@@ -62,7 +64,7 @@ def test_a_run_that_is_stopped_and_killed_ends_with_the_same_bits(corpus, undist
         assert f"step {before}, epoch" in killed.stderr  # it went on from the last checkpoint
         assert before <= step_of(folder) < STEPS
 
-    trainer = XTTSTrainer(run_config(corpus, folder, **PLAN), resume=True)
+    trainer = XTTSTrainer(run_config(shared_corpus, folder, **PLAN), resume=True)
     assert trainer.train() == "finished"
     assert step_of(folder) == STEPS
     # Weights, averages, the optimizer's moments and counters, and the seeds of dropout.
@@ -76,9 +78,9 @@ def test_a_run_that_is_stopped_and_killed_ends_with_the_same_bits(corpus, undist
     assert voices[0].read_bytes() == voices[1].read_bytes()
 
 
-def test_a_finished_run_has_nothing_left_to_do(corpus, undisturbed):
+def test_a_finished_run_has_nothing_left_to_do(shared_corpus, undisturbed):
     before = final_state(undisturbed)
-    assert XTTSTrainer(run_config(corpus, undisturbed, **PLAN)).train() == "finished"
+    assert XTTSTrainer(run_config(shared_corpus, undisturbed, **PLAN)).train() == "finished"
     assert_equal_states(final_state(undisturbed), before)
 
 

@@ -31,8 +31,8 @@ def graphs_afterwards():
 
 
 @pytest.fixture
-def make_trainer(corpus, tmp_path):
-    def make(resume=None, folder="run", data=corpus, **settings) -> XTTSTrainer:
+def make_trainer(shared_corpus, tmp_path):
+    def make(resume=None, folder="run", data=shared_corpus, **settings) -> XTTSTrainer:
         config = run_config(data, tmp_path / folder, **{**PLAN, "val_fraction": 0.0, **settings})
         return XTTSTrainer(config, resume=resume)
 
@@ -123,10 +123,11 @@ def test_out_of_memory_names_the_utterances_and_keeps_checkpoints(make_trainer, 
 
 
 @pytest.fixture(scope="module")
-def finished_run(corpus, tmp_path_factory) -> Path:
+def finished_run(shared_corpus, tmp_path_factory) -> Path:
     """The folder of a run of one step, never written to again."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    XTTSTrainer(run_config(corpus, folder, **{**PLAN, "val_fraction": 0.0, "max_steps": 1})).train()
+    config = run_config(shared_corpus, folder, **{**PLAN, "val_fraction": 0.0, "max_steps": 1})
+    XTTSTrainer(config).train()
     tf.config.run_functions_eagerly(False)
     return folder
 
@@ -213,8 +214,8 @@ def test_a_second_training_in_the_same_folder_is_refused(make_trainer):
     assert not (trainer.folder / "checkpoints").exists()
 
 
-def test_a_trainer_takes_the_data_section_alone(corpus):
-    data = DataConfig(dataset_path=str(corpus), batch_size=3)
+def test_a_trainer_takes_the_data_section_alone(shared_corpus):
+    data = DataConfig(dataset_path=str(shared_corpus), batch_size=3)
     assert XTTSTrainer(data).config == XTTSConfig(data=data)
 
 

@@ -2,22 +2,28 @@
 
 import argparse
 import logging
-import os
 import shlex
-from operator import attrgetter
 from pathlib import Path
 
 from myxtts.cli.commands.train import add_resuming, print_stopped, resume_choice, speak_hint
-from myxtts.cli.settings import add_settings, all_but, check_corpus, warn_untuned
-from myxtts.cli.terminal import add_command, import_tensorflow
-from myxtts.config.config import DataConfig
+from myxtts.cli.settings import (
+    add_settings,
+    all_but,
+    check_corpus,
+    warn_overruled,
+    warn_untuned,
+)
+from myxtts.cli.terminal import INTERRUPTED, add_command, print_line
+from myxtts.cli.workers import add_workers, launch_workers, own_worker
+from myxtts.config.config import DataConfig, TrainingConfig
 from myxtts.config.flags import flag_values
-from myxtts.config.io import Setting, environment_settings, resolve
+from myxtts.config.io import Setting, given_settings
 from myxtts.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-_CORPUS = "data.dataset_path"
+_CORPUS, _FOLDER = "data.dataset_path", "training.checkpoint_dir"
+_PATIENCE = "training.worker_timeout"
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -26,6 +32,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     which = "the voice to begin from: its folder, or that of the run that made it"
     parser.add_argument("--voice", metavar="DIR", required=True, type=Path, help=which)
     add_resuming(parser)
+    add_workers(parser)
     # A short run is over before measuring would pay.
     add_settings(parser, all_but("training.auto_tune"))
     parser.usage = "%(prog)s --voice DIR --data CORPUS [--checkpoint-dir FOLDER] [settings]"
@@ -40,22 +47,35 @@ def run(args: argparse.Namespace) -> int:
     """Train from a voice; return 0, or 130 where a signal ended it: what was reached is kept."""
     from myxtts.workflows import finetune as workflow
 
-    asked = asked_settings(args)
-    if _CORPUS not in asked:
+    given = settings_given(args)
+    if _CORPUS not in given:
         raise UserError("name the recordings of the new speaker with --data")
-    check_corpus(DataConfig(dataset_path=asked[_CORPUS].value))
-    import_tensorflow()
-    voice = workflow.load_start(args.voice)
-    folder = workflow.default_folder(args.voice)
-    resolved = workflow.settle(voice.config, asked, f"voice {args.voice}", folder)
-    folder = Path(resolved.config.training.checkpoint_dir).expanduser()
-    workflow.check_folder(folder, voice)
-    warn_untuned(resolved.config)
-    print(f"in {folder}: {workflow.describe_choices(resolved)}")
-    logging.getLogger("myxtts").setLevel(logging.INFO)
-    reason, speaker = workflow.finetune(
-        resolved.config, resume_choice(args), voice, lambda line: print(line, flush=True)
-    )
+    check_corpus(DataConfig(dataset_path=given[_CORPUS].value))
+    default = workflow.default_folder(args.voice)
+    folder = Path(given[_FOLDER].value if _FOLDER in given else default).expanduser()
+    ended = launch_workers(args, folder)
+    if ended is not None:
+        return ended
+    worker = own_worker(args)
+    from myxtts.cluster.replicas import joined
+
+    patience = given[_PATIENCE].value if _PATIENCE in given else TrainingConfig.worker_timeout
+    with joined(worker, folder, patience) as replicas:
+        voice = workflow.load_start(args.voice)
+        resolved = workflow.settle(voice.config, given, f"voice {args.voice}", folder)
+        workflow.check_folder(folder, voice)
+        warn_untuned(resolved.config)
+        if replicas.is_chief:
+            print(f"in {folder}: {workflow.describe_choices(resolved)}")
+        reason, speaker = workflow.finetune(
+            resolved.config,
+            resume_choice(args),
+            voice,
+            print_line if replicas.is_chief else logger.info,
+            replicas,
+        )
+    if not replicas.is_chief:
+        return INTERRUPTED if reason.is_interrupted else 0
     if reason.is_interrupted:
         return print_stopped(args, reason, folder)
     print(f"the voice is in {folder}; speak with it:")
@@ -64,22 +84,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def asked_settings(args: argparse.Namespace) -> dict[str, Setting]:
+def settings_given(args: argparse.Namespace) -> dict[str, Setting]:
     """What the user has set: in the environment, then by flag, then in a file."""
-    asked: dict[str, Setting] = {}
-    if args.config is not None:
-        named = resolve(args.config, environ={})
-        asked = {
-            path: Setting(attrgetter(path)(named.config), origin)
-            for path, origin in named.origins.items()
-            if origin.startswith("file ")
-        }
-    flags = {
-        path: Setting(value, f"flag {name}") for path, (value, name) in flag_values(args).items()
-    }
-    outside = environment_settings(os.environ)
-    for path in flags.keys() & outside.keys():
-        logger.warning(
-            "%s has no effect: %s wins over it", flags[path].origin, outside[path].origin
-        )
-    return asked | flags | outside
+    flags = flag_values(args)
+    given = given_settings(args.config, flags)
+    warn_overruled(flags, {path: setting.origin for path, setting in given.items()})
+    return given

@@ -1,22 +1,18 @@
 """`myxtts train`: from a corpus to a voice; it resumes where it was stopped."""
 
 import argparse
-import logging
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from myxtts.cli.commands.tune import tuned_for_run
 from myxtts.cli.settings import add_settings, check_corpus, resolve_settings
-from myxtts.cli.terminal import (
-    INTERRUPTED,
-    Parser,
-    add_command,
-    add_verbose,
-    import_tensorflow,
-)
+from myxtts.cli.terminal import INTERRUPTED, Parser, add_command, add_verbose
 from myxtts.cli.terminal import run as run_command
+from myxtts.cli.workers import add_workers, launch_workers, own_worker
 from myxtts.config.config import XTTSConfig
+from myxtts.errors import UserError
 from myxtts.text.languages import greeting
 
 
@@ -29,6 +25,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Every setting, and what to do about an earlier run in the same folder."""
     add_resuming(parser)
+    add_workers(parser)
     add_settings(parser)
     parser.usage = "%(prog)s [--resume | --resume-from FOLDER | --reset-training] [settings]"
 
@@ -54,7 +51,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = Parser("train_main.py", description=__doc__)
     add_arguments(parser)
     add_verbose(parser)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    args.words = ["train", *(sys.argv[1:] if argv is None else argv)]
+    return args
 
 
 def build_config(args: argparse.Namespace) -> XTTSConfig:
@@ -69,11 +68,20 @@ def run(args: argparse.Namespace) -> int:
     resolved = resolve_settings(args)
     config = resolved.config
     check_corpus(config.data)
-    import_tensorflow()
-    logging.getLogger("myxtts").setLevel(logging.INFO)
+    ended = launch_workers(args, Path(config.training.checkpoint_dir).expanduser())
+    if ended is not None:
+        return ended
+    worker = own_worker(args)
+    if config.training.auto_tune and worker:
+        raise UserError(
+            "--auto-tune measures one device: run `myxtts tune --output tuned.yaml` first, and "
+            "start all workers with --config tuned.yaml"
+        )
     if config.training.auto_tune:
         config = tuned_for_run(resolved, resume_choice(args))
-    reason = train(config, resume_choice(args))
+    reason = train(config, resume_choice(args), worker)
+    if worker and not worker.is_chief:
+        return INTERRUPTED if reason.is_interrupted else 0
     folder = config.training.checkpoint_dir
     if reason.is_interrupted:
         return print_stopped(args, reason, folder)

@@ -1,7 +1,6 @@
 """`myxtts train-vocoder`: a vocoder for the recordings of a corpus, or for a voice's mels."""
 
 import argparse
-import logging
 import shlex
 from pathlib import Path
 
@@ -9,46 +8,49 @@ from myxtts.cli.commands.train import add_resuming, print_stopped, resume_choice
 from myxtts.cli.settings import (
     DATA_FIELDS,
     add_settings,
+    all_but,
     check_corpus,
     resolve_settings,
     warn_untuned,
 )
-from myxtts.cli.terminal import add_command, import_tensorflow
+from myxtts.cli.terminal import INTERRUPTED, add_command
+from myxtts.cli.workers import add_workers, launch_workers, own_worker
 from myxtts.config.config import affecting
-from myxtts.config.flags import FLAGS
 from myxtts.text.languages import greeting
 
 FOLDER = "runs/vocoder"
 _PLACE = "training.checkpoint_dir"
-_RUN = ("seed", "save_interval", "validation_interval", "enable_eager_debug")
-_ONLY_TWO_STAGES = "training.stage2_on_predicted_mels"
+_RUN = (
+    *(_PLACE, "training.seed", "training.save_interval", "training.validation_interval"),
+    "training.enable_eager_debug",
+)
 
 
 def fields() -> list[str]:
-    """The settings that have a say in the second stage."""
-    named = {flag.field for flag in FLAGS}
-    chosen = [_PLACE, *affecting("vocoder")]
-    chosen += [f"training.{name}" for name in _RUN]
-    chosen += [path for path in named if path.startswith(("training.stage2_", "training.vocoder_"))]
+    """The settings that affect the second stage."""
+    chosen = {*DATA_FIELDS, *affecting("vocoder"), *_RUN}
+    second_stage = ("training.stage2_", "training.vocoder_")
     return [
-        *DATA_FIELDS,
-        *(path for path in dict.fromkeys(chosen) if path in named and path != _ONLY_TWO_STAGES),
+        path
+        for path in all_but("training.stage2_on_predicted_mels")
+        if path in chosen or path.startswith(second_stage)
     ]
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
     about = "train a vocoder on a corpus, from nothing or from published weights"
     parser = add_command(verbs, "train-vocoder", about, run)
-    about = "train on the mels that this voice predicts along the true alignments"
+    about = "train on the teacher-forced (GTA) mels of this voice"
     parser.add_argument("--on-predicted-mels", metavar="VOICE", type=Path, help=about)
     add_resuming(parser)
+    add_workers(parser)
     add_settings(parser, fields())
     parser.usage = "%(prog)s --data CORPUS [--vocoder istft|hifigan] [--from WEIGHTS] [settings]"
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, and return 0, or 130 where a signal ended it: what was reached is kept."""
-    from myxtts.workflows.train import load_predicting_voice, train_vocoder
+    from myxtts.workflows.train import train_vocoder
 
     resolved = resolve_settings(args)
     config = resolved.config
@@ -56,13 +58,14 @@ def run(args: argparse.Namespace) -> int:
     warn_untuned(config)
     if resolved.origins[_PLACE].startswith("default"):
         config.training.checkpoint_dir = FOLDER
-    import_tensorflow()
-    logging.getLogger("myxtts").setLevel(logging.INFO)
-    voice = None
-    if args.on_predicted_mels:
-        voice, config = load_predicting_voice(args.on_predicted_mels, config)
-    reason = train_vocoder(config, resume_choice(args), voice)
     folder = config.training.checkpoint_dir
+    ended = launch_workers(args, Path(folder).expanduser())
+    if ended is not None:
+        return ended
+    worker = own_worker(args)
+    reason = train_vocoder(config, resume_choice(args), args.on_predicted_mels, worker)
+    if worker and not worker.is_chief:
+        return INTERRUPTED if reason.is_interrupted else 0
     if reason.is_interrupted:
         return print_stopped(args, reason, folder)
     print(f"the vocoder is in {folder}; speak through it:")

@@ -86,13 +86,16 @@ class Batches:
         for _, batch in self.numbered():
             yield batch
 
-    def numbered(self) -> Iterator[tuple[int, TensorBatch]]:
-        """The batches with their rows in the plan; a row of which nothing is left is skipped."""
+    def numbered(self, with_empty: bool = False) -> Iterator[tuple[int, TensorBatch]]:
+        """The batches with their rows in the plan; a row of which nothing is left is skipped.
+
+        With empty ones, every row has its batch: replicas must take the same steps.
+        """
         self.data_ms = []
         source = enumerate(self._make())
         began = time.perf_counter()
         for number, batch in source:
-            if batch["index"].shape[0]:
+            if with_empty or batch["index"].shape[0]:
                 self.data_ms.append(1e3 * (time.perf_counter() - began))
                 yield number, batch
                 began = time.perf_counter()

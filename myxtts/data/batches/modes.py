@@ -73,6 +73,8 @@ class ModeOpener:
         if not utterances:
             raise CorpusError(f"{root}: nothing is there for {part}; raise val_fraction")
         location = locate_cache(root, self.data, self.tokenizer)
+        if self.data.preprocessing_mode != "runtime":
+            location.pull()
         by_mode = {"precompute": self._precompute, "auto": self._auto, "runtime": self._runtime}
         with self.profiler.profile_operation("open_cache"):
             split = by_mode[self.data.preprocessing_mode](list(utterances), location)
@@ -123,12 +125,14 @@ class ModeOpener:
         damaged = f" ({rebuilt:,} of them were damaged)" if rebuilt else ""
         split.opened = (
             f"precompute: features and tokens of all {len(utterances):,} utterances are stored in "
-            f"{location.folder}: {report.made:,} rows made{damaged}, {report.reused:,} reused"
+            f"{location.place}: {report.made:,} rows made{damaged}, {report.reused:,} reused"
         )
         return split
 
     def _auto(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         """What is stored is read; the rest is computed while training, and stored where it fits."""
+        if location.remote:
+            return self._remote(utterances, location)
         try:
             self._drop_damage(location, None)
             self._prepare_tokens(utterances, location)
@@ -138,6 +142,19 @@ class ModeOpener:
         except (CacheError, OSError) as error:
             logger.warning("auto continues without the cache: %s", error)
             return self._in_memory(utterances, location, "the cache cannot be used")
+
+    def _remote(self, utterances: list[Utterance], location: CacheLocation) -> Split:
+        """Everything is read from object storage: it is shared, and `prepare` fills it."""
+        self._drop_damage(location, None)
+        missing = missing_tokens(utterances, StoreView(location.tokens))
+        missing |= missing_features(utterances, StoreView(location.features))
+        if missing.any():
+            raise PreparationError(
+                f"{location.place} lacks {int(missing.sum()):,} of {len(utterances):,} utterances "
+                "with these settings: run `myxtts prepare` with the same --cache-dir, or train "
+                "with --preprocessing-mode precompute"
+            )
+        return self._stored(utterances, location)
 
     def _stored(self, utterances: list[Utterance], location: CacheLocation) -> Split:
         view, tokens = StoreView(location.features), StoreView(location.tokens)

@@ -1,6 +1,10 @@
-"""The plan: which utterances share a batch, decided by NumPy from (seed, epoch) alone."""
+"""The plan: which utterances share a batch, decided by NumPy from (seed, epoch).
 
-from dataclasses import dataclass
+Only where a disk is too small for the cache it also depends on which shard an utterance is in.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +37,7 @@ class BatchPlan:
     bounds: np.ndarray  # [batches + 1] slices of the order
     frames: np.ndarray  # [batches] padded mel lengths
     tokens: np.ndarray  # [batches] padded text lengths
+    groups: np.ndarray | None = None  # [batches] the group of shards that each is drawn from
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -51,9 +56,14 @@ class BatchPlan:
                 f"cannot resume after batch {batches} of an epoch of {len(self)}: "
                 "the corpus or the batch size has changed since"
             )
-        return BatchPlan(
-            self.order, self.bounds[batches:], self.frames[batches:], self.tokens[batches:]
-        )
+        return self.part(batches, len(self))
+
+    def part(self, first: int, last: int) -> "BatchPlan":
+        """Some batches in a row."""
+        rows = slice(first, last)
+        groups = None if self.groups is None else self.groups[rows]
+        bounds = self.bounds[first : last + 1]
+        return BatchPlan(self.order, bounds, self.frames[rows], self.tokens[rows], groups)
 
     def without(self, bad: np.ndarray) -> "BatchPlan":
         """The same batches without some utterances; one of which nothing is left keeps its row."""
@@ -61,7 +71,7 @@ class BatchPlan:
         keep = ~bad[planned]
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         bounds = kept_before[self.bounds - self.bounds[0]]
-        return BatchPlan(planned[keep], bounds, self.frames, self.tokens)
+        return BatchPlan(planned[keep], bounds, self.frames, self.tokens, self.groups)
 
     def shapes(self) -> set[tuple[int, int, int]]:
         """The distinct (batch, tokens, frames) that a compiled step will see."""
@@ -75,21 +85,97 @@ class BatchPlan:
         return 1.0 - int(mel_lengths[planned].sum(dtype=np.int64)) / max(padded, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where utterances lie, for a disk that holds some shards at a time."""
+
+    shard: np.ndarray  # [utterances] the shard of each
+    sizes: np.ndarray  # [shards] bytes
+    limit: int  # bytes of the shards that are shuffled together
+
+    def fingerprint(self) -> str:
+        """Changes with anything that the groups follow from."""
+        content = np.concatenate([self.shard, self.sizes, [self.limit]]).astype(np.int64)
+        return hashlib.blake2b(content.tobytes(), digest_size=8).hexdigest()
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Shuffle the shards and cut them into groups: the group of each shard."""
+        groups, filled, number = np.zeros(len(self.sizes), np.int64), 0, 0
+        for shard in rng.permutation(len(self.sizes)).tolist():
+            size = int(self.sizes[shard])
+            if filled and filled + size > self.limit:
+                filled, number = 0, number + 1
+            groups[shard], filled = number, filled + size
+        return groups
+
+
+def describe_layout(layout: Layout) -> str:
+    """What a disk that is too small means for the order of an epoch."""
+    fit = int(layout.limit // max(1.0, float(layout.sizes.mean())))
+    return (
+        f"{layout.sizes.sum() / 1e9:.3f} GB of features do not fit into --local-cache-gb: shuffles "
+        f"within groups of about {fit:,} of {len(layout.sizes):,} shards"
+    )
+
+
 def plan_epoch(
     text_lengths: np.ndarray,
     mel_lengths: np.ndarray,
     options: BatchOptions,
     epoch: int = 0,
     speaker: np.ndarray | None = None,
+    layout: Layout | None = None,
 ) -> BatchPlan:
     """Shuffle globally, sort within pools of about `pool_batches` batches, cut, shuffle batches.
 
     Batches of similar lengths waste little padding, while utterances seldom meet again in the next
     epoch. In epoch 0 the batch with the most frames comes first, so that memory runs out at once
     or never; the batch of what is left over comes last. Where several utterances of a speaker are
-    to share a batch, groups of them are drawn, sorted and cut like single ones.
+    to share a batch, groups of them are drawn, sorted and cut like single ones. With a layout all
+    that happens within groups of shards, one after the other, each of which the disk can hold.
     """
     rng = np.random.default_rng((options.seed, epoch))
+    if layout is None:
+        order, bounds = _draw_batches(mel_lengths, options, epoch == 0, speaker, rng)
+        return _with_shapes(order, bounds, text_lengths, mel_lengths, options.multiple)
+    order, bounds, groups = _draw_in_groups(mel_lengths, options, epoch == 0, speaker, rng, layout)
+    plan = _with_shapes(order, bounds, text_lengths, mel_lengths, options.multiple)
+    return replace(plan, groups=groups)
+
+
+def _draw_in_groups(
+    mel_lengths: np.ndarray,
+    options: BatchOptions,
+    is_first: bool,
+    speaker: np.ndarray | None,
+    rng: np.random.Generator,
+    layout: Layout,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Order, bounds and groups of batches; in epoch 0 the group of the longest utterance leads."""
+    group = layout.draw(rng)[layout.shard]
+    numbers = np.unique(group).tolist()
+    if is_first and numbers:
+        numbers.sort(key=lambda number: number != group[np.argmax(mel_lengths)])
+    orders, bounds, groups = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)], []
+    for at, number in enumerate(numbers):
+        members = np.flatnonzero(group == number)
+        voices = None if speaker is None else speaker[members]
+        leads = is_first and at == 0
+        order, cuts = _draw_batches(mel_lengths[members], options, leads, voices, rng)
+        orders.append(members[order])
+        bounds.append(bounds[-1][-1] + cuts[1:])
+        groups.append(np.full(len(cuts) - 1, at))
+    return np.concatenate(orders), np.concatenate(bounds), np.concatenate([*groups, []]).astype(int)
+
+
+def _draw_batches(
+    mel_lengths: np.ndarray,
+    options: BatchOptions,
+    is_first: bool,
+    speaker: np.ndarray | None,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Order and bounds of the batches of an epoch; of the first one, the costliest leads."""
     drawn = _draw(len(mel_lengths), options.balance_speakers, speaker, rng)
     drawn, group = _grouped(drawn, speaker, mel_lengths, options.per_speaker, rng)
     # What is left over is cut from the shortest, so that it never is the batch with most frames.
@@ -101,8 +187,7 @@ def plan_epoch(
     bounds = _cut(padded[spare:], pool[spare:], options) + spare
     bounds = np.concatenate([[0], bounds]) if spare else bounds
     cost = padded[bounds[1:] - 1].astype(np.int64) * np.diff(bounds)
-    order, bounds = _reorder(order, bounds, _shuffled(cost, epoch == 0, spare > 0, rng))
-    return _with_shapes(order, bounds, text_lengths, mel_lengths, options.multiple)
+    return _reorder(order, bounds, _shuffled(cost, is_first, spare > 0, rng))
 
 
 def plan_in_order(

@@ -27,9 +27,9 @@ import numpy as np
 from myxtts.audio.io import AudioError
 from myxtts.data.batches.plan import BatchPlan
 from myxtts.data.store.mmap import aligned_empty
-from myxtts.data.store.packed_cache import NOT_CACHED, PackedCache
+from myxtts.data.store.packed_cache import PackedCache
 from myxtts.data.store.shard_writer import BLOCK
-from myxtts.data.store.view import ColumnData
+from myxtts.data.store.view import NOT_CACHED, ColumnData
 from myxtts.monitoring.timers import BATCHING, stage
 
 logger = logging.getLogger(__name__)

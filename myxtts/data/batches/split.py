@@ -11,7 +11,8 @@ import numpy as np
 from myxtts.config.config import DataConfig
 from myxtts.data.batches import auto_mode, readers
 from myxtts.data.batches.filling import CacheFiller
-from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch, plan_in_order
+from myxtts.data.batches.grouped_reader import grouped_batches
+from myxtts.data.batches.plan import BatchOptions, BatchPlan, Layout, plan_epoch, plan_in_order
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.keys import keys_of, missing_features
 from myxtts.data.features.location import CacheLocation
@@ -78,8 +79,14 @@ class Split:
         """Which utterances share a batch: the same in every run from the same seed and epoch."""
         lengths = (self.cache.text_lengths, self.plan_lengths, options)
         if shuffle:
-            return plan_epoch(*lengths, epoch, self.cache.speaker)
+            return plan_epoch(*lengths, epoch, self.cache.speaker, self.layout)
         return plan_in_order(*lengths)
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where the utterances lie, if this disk cannot hold all of them."""
+        late = self.cache.late
+        return None if late is None else Layout(late.shard, late.sizes, late.limit)
 
     def keep(self, chosen: np.ndarray, rejections: Sequence[Rejection]) -> "Split":
         """The same with some utterances only, and the reasons for the others."""
@@ -105,13 +112,22 @@ def open_stores(location: CacheLocation, data: DataConfig, keys: np.ndarray) -> 
     )
 
 
-def split_batches(split: Split, plan: BatchPlan, data: DataConfig) -> "Batches":
-    """Batches by the reader that fits the mode and what is stored."""
+def split_batches(
+    split: Split,
+    plan: BatchPlan,
+    data: DataConfig,
+    after: Callable[[], BatchPlan] | None = None,
+) -> "Batches":
+    """Batches by the reader that fits the mode and what is stored; `after` is the next epoch."""
     from myxtts.data.batches import graph_reader, runtime_reader
 
     options = graph_reader.reader_options(data)
     if split.mode == "runtime":
         return runtime_reader.runtime_batches(split.cache, plan, split.location.settings, options)
+    if split.cache.late is not None:
+        plan = plan.without(split.is_bad)
+        make = partial(grouped_batches, split.cache, plan, data, after)
+        return graph_reader.Batches(lambda: graph_reader.hand_over(make, options), plan, "grouped")
     if split.is_complete:
         plan = plan.without(split.is_bad)
         return _loaded(split, options, partial(graph_reader.cached_batches, split.cache, plan))
@@ -129,6 +145,9 @@ def split_dataset(
     if split.mode == "runtime":
         settings = split.location.settings
         dataset = runtime_reader.runtime_dataset(split.cache, plan, settings, options)
+    elif split.cache.late is not None:
+        make = partial(grouped_batches, split.cache, plan.without(split.is_bad), data)
+        dataset = graph_reader.host_dataset(make, split.cache, options)
     elif split.is_complete:
         plan = plan.without(split.is_bad)
         load = partial(
@@ -141,6 +160,12 @@ def split_dataset(
     if split.mode == "precompute":
         return dataset
     return dataset.filter(lambda batch: len(batch["index"]) > 0)
+
+
+def loaded(split: Split) -> Split:
+    """The split with its features in memory, where only some shards at a time are on the disk."""
+    late = split.cache.late
+    return split if late is None else replace(split, cache=late.load(split.cache))
 
 
 def _loaded(split: Split, options: "ReaderOptions", load: Callable[..., Loaded]) -> Loaded:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batches.limits import check_unusable
 from myxtts.data.batches.modes import ModeOpener
-from myxtts.data.batches.plan import BatchOptions
+from myxtts.data.batches.parts import Share, SharedPlan
+from myxtts.data.batches.plan import BatchOptions, BatchPlan, describe_layout
 from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.readers import in_background
-from myxtts.data.batches.split import Split, refreshed, split_batches
+from myxtts.data.batches.split import Split, loaded, refreshed, split_batches
 from myxtts.data.corpus.language_check import check_languages
 from myxtts.data.corpus.utterance import CorpusError, with_speed_perturbation
 from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
@@ -25,6 +27,8 @@ from myxtts.monitoring.progress import Progress
 from myxtts.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from myxtts.data.batches.graph_reader import Batches
 
 logger = logging.getLogger(__name__)
@@ -33,6 +37,7 @@ READERS = {
     "native": "batches are gathered in the graph from the cache",
     "host": "a thread copies batches from the cache",
     "filling": "features that are not stored are computed while the epoch runs",
+    "grouped": "a thread copies batches of some shards while the next ones are fetched",
     "runtime": "features are computed from the recordings in every epoch",
 }
 
@@ -57,6 +62,7 @@ class TrainingData:
         known: KnownTables | None = None,
     ):
         self.config = config
+        self.share: Share | None = None  # of every batch, where it is computed in parts
         # The reader of each part as it was logged last; None where nobody wants to know.
         self.readers: dict[str, str] | None = {}
         self.profiler = usable_profiler(config.data.profiler)
@@ -76,6 +82,8 @@ class TrainingData:
         if known:
             opener.number_after(known.speakers, known.languages)
         self.train = opener.open(train, corpus.root, "training")
+        if self.train.layout:
+            logger.info("training: %s", describe_layout(self.train.layout))
         validation = held_out or corpus
         utterances = held_out.utterances if held_out else corpus.val
         self.val = opener.open(utterances, validation.root, "validation") if utterances else None
@@ -90,8 +98,15 @@ class TrainingData:
 
     def train_batches(self, epoch: int = 0, start: int = 0) -> "Batches":
         """The batches of an epoch, from any of them on."""
+        return self._own_batches(self._train_plan(epoch, start), epoch)
+
+    def _train_plan(self, epoch: int, start: int) -> BatchPlan:
         self.refresh()
-        batches = self._batches(self.train, self.batch_options, epoch, start, shuffle=True)
+        return self.train.plan(self.batch_options, epoch).skip(start)
+
+    def _own_batches(self, plan: BatchPlan, epoch: int) -> "Batches":
+        after = partial(self.train.plan, self.batch_options, epoch + 1)
+        batches = split_batches(self.train, plan, self.config.data, after)
         self._log_reader("training", batches.reader)
         return batches
 
@@ -106,18 +121,30 @@ class TrainingData:
     def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
         while True:
             number = None
-            for number, batch in self.train_batches(epoch, start).numbered():
+            for number, batch in self._epoch(epoch, start):
                 yield epoch, start + number, batch
             if number is None and start == 0:
                 raise CorpusError(f"{self.corpus.root}: none of its recordings can be used")
             epoch, start = epoch + 1, 0
+
+    def _epoch(self, epoch: int, start: int) -> Iterator[tuple[int, dict]]:
+        """The numbered batches of an epoch; where they are shared, with the part of each row."""
+        plan = self._train_plan(epoch, start)
+        if self.share is None:
+            yield from self._own_batches(plan, epoch).numbered()
+            return
+        shared = SharedPlan(plan, self.share, self.batch_options.per_speaker)
+        for number, batch in self._own_batches(shared.plan, epoch).numbered(with_empty=True):
+            parts = shared.parts_of(number, np.asarray(batch["index"]))
+            yield number, batch | {"part": as_tensor(parts)}
 
     def val_batches(self) -> "Batches":
         """All validation utterances, always in the same batches."""
         if self.val is None:
             raise CorpusError("this corpus has no validation part: raise val_fraction")
         self.refresh()
-        batches = self._batches(self.val, self.batch_options, 0, 0, shuffle=False)
+        self.val = loaded(self.val)
+        batches = self._in_order(self.val)
         self._log_reader("validation", batches.reader)
         return batches
 
@@ -129,7 +156,7 @@ class TrainingData:
         starts = np.searchsorted(speaker[order], speaker[order])
         chosen = np.zeros(len(speaker), bool)
         chosen[order] = np.arange(len(order)) - starts < each
-        return self._batches(self.train.keep(chosen, ()), self.batch_options, 0, 0, shuffle=False)
+        return self._in_order(self.train.keep(chosen, ()))
 
     def _log_reader(self, part: str, reader: str) -> None:
         """Log how batches are made, whenever that changes."""
@@ -141,11 +168,16 @@ class TrainingData:
     def batch_options(self) -> BatchOptions:
         return batch_options(self.config)
 
-    def _batches(
-        self, split: Split, options: BatchOptions, epoch: int, start: int, shuffle: bool
-    ) -> "Batches":
-        plan = split.plan(options, epoch, shuffle).skip(start)
+    def _in_order(self, split: Split) -> "Batches":
+        plan = split.plan(self.batch_options, shuffle=False)
         return split_batches(split, plan, self.config.data)
+
+
+def as_tensor(array: np.ndarray) -> "tf.Tensor":
+    import tensorflow as tf
+
+    with tf.device("/CPU:0"):
+        return tf.constant(array)
 
 
 def with_embeddings(

@@ -1,7 +1,6 @@
 """Utterances into features and tokens into the cache: in parallel, resumable, and reported."""
 
 import contextlib
-import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,17 +23,17 @@ from myxtts.data.features.keys import (
     text_signature,
 )
 from myxtts.data.features.location import CacheLocation
+from myxtts.data.features.share import Share, first_places
 from myxtts.data.rejections import NO_TOKENS, Rejection
 from myxtts.data.store.errors import CacheError
-from myxtts.data.store.integrity import count_rebuilt, drop_damage
+from myxtts.data.store.holding import held_alone, held_with_others
+from myxtts.data.store.integrity import count_rebuilt
 from myxtts.data.store.shard_writer import Row
 from myxtts.data.store.store import Store
 from myxtts.data.store.view import StoreView
-from myxtts.data.store.workers import Workers
+from myxtts.data.store.workers import Pool, Workers
 from myxtts.monitoring.progress import Progress
 from myxtts.text.tokenizer import Tokenizer
-
-logger = logging.getLogger(__name__)
 
 # Free space that a preflight leaves to others.
 SPARE_BYTES = 64 * 2**20
@@ -43,11 +42,16 @@ LARGEST_SHARD = 2048
 
 @dataclass
 class PrepareReport:
-    """What `prepare` made, found, and could not make; what was rebuilt, by the kind of store."""
+    """What `prepare` made, found, and could not make; of several workers, what is this one's.
 
-    made: int = 0
+    Tables are by the kind of store: `features`, `tokens`, and what is derived.
+    """
+
+    made: int = 0  # rows, those of rejected utterances included
     reused: int = 0
     rebuilt: Counter[str] = field(default_factory=Counter)  # of those made: what was damaged
+    usable: dict[str, tuple[int, int]] = field(default_factory=dict)  # made and reused, with arrays
+    dropped: Counter[str] = field(default_factory=Counter)
     audio_seconds: float = 0.0
     rejections: list[Rejection] = field(default_factory=list)
 
@@ -62,21 +66,25 @@ def prepare(
     overwrite: bool = False,
     verify: bool = True,
     progress: Progress | None = None,
+    share: Share | None = None,
+    pool: Pool | None = None,
 ) -> PrepareReport:
     """Fill the cache with what it lacks of these utterances; shards that are there stay.
 
     With `verify`, what differs from its checksums is dropped first and made again. Interrupting it
-    anywhere leaves whole shards, and the next call makes the rest.
+    anywhere leaves whole shards, and the next call makes the rest. With a `share`, only that is
+    made, while others make theirs. A `pool` computes instead of processes of this machine.
     """
     report = PrepareReport()
     location.features.create()
     location.tokens.create()
-    with Workers(workers) as pool:
+    with Workers(workers) as own:
         if tokens:
-            fill(TokenWork(location), utterances, pool, report, overwrite, verify)
+            work: Work = TokenWork(location)
+            fill(work, utterances, pool or own, report, overwrite, verify, None, share)
         if features:
             work = FeatureWork(location)
-            fill(work, utterances, pool, report, overwrite, verify, progress)
+            fill(work, utterances, pool or own, report, overwrite, verify, progress, share)
     return report
 
 
@@ -138,6 +146,10 @@ class Work:
         """About what the rows of some utterances take on disk."""
         raise NotImplementedError
 
+    def effort(self, utterance: Utterance) -> float:
+        """How long an utterance takes, compared with others."""
+        return _size_of(utterance.audio) / utterance.speed
+
     def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
         raise NotImplementedError
 
@@ -170,6 +182,9 @@ class TokenWork(Work):
 
     def estimate_bytes(self, utterances: Sequence[Utterance]) -> int:
         return sum(8 * len(u.text) for u in utterances)
+
+    def effort(self, utterance: Utterance) -> float:
+        return len(utterance.text)
 
     def rows(self, utterances: Sequence[Utterance]) -> Iterator[Row]:
         encoded = encode_all(utterances, Tokenizer.from_json(self.table))
@@ -215,45 +230,92 @@ def encode_all(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> list[np
 def fill(
     work: Work,
     utterances: Sequence[Utterance],
-    pool: Workers,
+    pool: Pool,
     report: PrepareReport,
     overwrite: bool = False,
     verify: bool = True,
     progress: Progress | None = None,
+    share: Share | None = None,
 ) -> None:
-    """Make what a store lacks of the utterances, in shards, and add it up in the report."""
+    """Make what a store lacks of the utterances, in shards, and add it up in the report.
+
+    With a `share`, others may be filling the same store.
+    """
     store = work.store
-    if verify:
-        drop_damage(store)
-    with store.lock():
-        removed = store.remove_leftovers()
-        if removed:
-            logger.info("%s: removed %d files of an interrupted run", store.folder, len(removed))
+    with held_with_others(store, verify) if share else held_alone(store, verify):
         view = StoreView(store)
-        missing = np.ones(len(utterances), bool) if overwrite else work.missing(utterances, view)
-        todo = [utterances[i] for i in np.flatnonzero(missing).tolist()]
-        if todo:
-            check_space(store.folder, work.estimate_bytes(todo))
-        size = min(work.largest_shard, shard_size(len(utterances)))
-        tasks = _tasks(work, todo, view, size)
+        part = divide(work, utterances, view, share, overwrite)
+        if part.todo:
+            # All that is missing, since the others' shards take space on the same disk.
+            check_space(store.folder, store.local_share(work.estimate_bytes(part.missing)))
         done = 0
-        try:
-            # Closed at once, and with it the workers, where the progress is interrupted.
-            with contextlib.closing(pool.run([task.run for task in tasks])) as finished:
-                for count, seconds in finished:
-                    done += count
-                    report.audio_seconds += seconds
-                    if progress:
-                        progress(done, len(todo), report.audio_seconds)
-        finally:
-            # Workers that were ended at once could not clean up after themselves.
-            store.remove_leftovers()
-        view = StoreView(store) if todo else view
-        report.made += len(todo)
-        report.reused += len(utterances) - len(todo)
-        kind = store.folder.name.partition("-")[0]
-        report.rebuilt[kind] += count_rebuilt(store, _with_shards(todo, view))
-        report.rejections += rejections_of(utterances, view)
+        # Closed at once, and with it the workers, where the progress is interrupted.
+        with contextlib.closing(pool.run(part.tasks)) as finished:
+            for count, seconds in finished:
+                done += count
+                report.audio_seconds += seconds
+                if progress:
+                    progress(done, len(part.todo), report.audio_seconds)
+        _add_up(report, part, StoreView(store) if part.todo else view)
+
+
+@dataclass(frozen=True)
+class Division:
+    """The part of one worker, or all: its shards to make, and its utterances."""
+
+    tasks: "list[_Task]"
+    own: list[Utterance]
+    todo: list[Utterance]  # of its own
+    missing: list[Utterance]  # of everybody's
+    shards: tuple[int, int]  # its own, stored or not, and everybody's
+
+
+def divide(
+    work: Work,
+    utterances: Sequence[Utterance],
+    view: StoreView,
+    share: Share | None = None,
+    overwrite: bool = False,
+) -> Division:
+    """Cut what is missing into shards in the order of the corpus, and pick those of a share.
+
+    Every finished shard is full but the last one of the corpus, so what an interrupted run leaves
+    falls into the same shards again. So it does for a worker that looks while others work: what it
+    sees of theirs are whole shards.
+    """
+    size = min(work.largest_shard, shard_size(len(utterances)))
+    lacks = np.ones(len(utterances), bool) if overwrite else work.missing(utterances, view)
+    places = first_places(utterances, lacks, view, size).tolist()
+    share_or_all = share or Share()
+    owned = {place: share_or_all.owns(place, size) for place in set(places)}
+    missing = np.flatnonzero(lacks)
+    todo = [utterances[i] for i in missing.tolist()]
+    generations = _next_generations(todo, view)
+    cuts = [slice(at, at + size) for at in range(0, len(todo), size) if owned[missing[at]]]
+    is_shared = share is not None
+    tasks = [_Task(work, tuple(todo[c]), int(generations[c].max()), is_shared) for c in cuts]
+    return Division(
+        tasks,
+        own=[one for one, place in zip(utterances, places, strict=True) if owned[place]],
+        todo=[one for task in tasks for one in task.utterances],
+        missing=todo,
+        shards=(sum(owned.values()), len(owned)),
+    )
+
+
+def _add_up(report: PrepareReport, part: Division, view: StoreView) -> None:
+    """Add to the report what became of a worker's utterances."""
+    store = view.store
+    kind = store.folder.name.partition("-")[0]
+    rejections = rejections_of(part.own, view)
+    made, rejected = {one.id for one in part.todo}, {one.id for one in rejections}
+    usable_made = len(made - rejected)
+    report.made += len(made)
+    report.reused += len(part.own) - len(made)
+    report.rebuilt[kind] += count_rebuilt(store, _with_shards(part.todo, view))
+    report.usable[kind] = usable_made, len(part.own) - len(rejected) - usable_made
+    report.dropped[kind] += len(rejected)
+    report.rejections += rejections
 
 
 def _with_shards(made: Sequence[Utterance], view: StoreView) -> Iterator[tuple[str, str]]:
@@ -270,27 +332,25 @@ class _Task:
     work: Work
     utterances: tuple[Utterance, ...]
     generation: int
+    is_shared: bool = False
 
-    def run(self) -> tuple[int, float]:
-        keys = [(u.id, self.work.signature(u)) for u in self.utterances]
-        rows = self.work.rows(self.utterances)
-        index = self.work.store.write_shard(rows, keys, self.generation)
-        spec = self.work.spec
+    def __call__(self) -> tuple[int, float]:
+        """Make the shard; return its rows and seconds of audio."""
+        store, spec = self.work.store, self.work.spec
+        # Whoever wants the store alone waits for us, even where those who sent us are gone.
+        with store.share() if self.is_shared else contextlib.nullcontext():
+            keys = [(u.id, self.work.signature(u)) for u in self.utterances]
+            index = store.write_shard(self.work.rows(self.utterances), keys, self.generation)
         return len(index), spec.seconds(int(index.lengths.sum())) if spec else 0.0
 
+    def effort(self) -> float:
+        return sum(map(self.work.effort, self.utterances))
 
-def _tasks(work: Work, todo: Sequence[Utterance], view: StoreView, size: int) -> list[_Task]:
-    """Cut the work into shards in the order of the corpus.
 
-    Every finished shard is full but the last one of the corpus, so what an interrupted run leaves
-    falls into the same shards again.
-    """
+def _next_generations(todo: Sequence[Utterance], view: StoreView) -> np.ndarray:
+    """For each utterance, one more than that of the row which it will supersede."""
     rows = view.find(keys_of(todo))
-    generations = np.where(rows >= 0, view.generation[rows] + 1 if len(view) else 0, 0)
-    return [
-        _Task(work, tuple(todo[at : at + size]), int(generations[at : at + size].max()))
-        for at in range(0, len(todo), size)
-    ]
+    return np.where(rows >= 0, view.generation[rows] + 1 if len(view) else 0, 0)
 
 
 def _size_of(path: Path) -> int:

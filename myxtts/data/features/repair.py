@@ -15,8 +15,10 @@ from myxtts.data.features.prepare import PrepareReport, prepare
 from myxtts.data.features.status import disk_bytes, other_stores
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.integrity import drop_damaged
-from myxtts.data.store.store import Problem, Store, read_store
+from myxtts.data.store.places import read_store
+from myxtts.data.store.store import Problem, Store
 from myxtts.data.store.view import StoreView
+from myxtts.errors import UserError
 from myxtts.monitoring.progress import Progress
 
 
@@ -79,6 +81,11 @@ def collect_garbage(
     The stores of voices, waveforms and predictions stay, whatever the settings. Returns the bytes
     freed and the names of what was deleted.
     """
+    if location.remote:
+        raise UserError(
+            f"{location.place}: nothing is deleted on object storage, since others may read it: "
+            "delete stores of other settings there with the tools of its provider"
+        )
     freed, names = 0, []
     for name in other_stores(location):
         with Store(location.folder / name, (), {}).try_lock() as is_free:

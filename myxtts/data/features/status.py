@@ -1,5 +1,6 @@
 """What a cache holds of a corpus, in numbers and in words."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,9 @@ from myxtts.data.features.derived import derived_folders
 from myxtts.data.features.keys import FindMissing, keys_of, missing_features, missing_tokens
 from myxtts.data.features.location import CacheLocation
 from myxtts.data.store.errors import CacheError
-from myxtts.data.store.store import Store, read_store
+from myxtts.data.store.mirrored_store import MirroredStore
+from myxtts.data.store.places import read_store
+from myxtts.data.store.store import Store
 from myxtts.data.store.view import StoreView
 
 
@@ -19,7 +22,7 @@ from myxtts.data.store.view import StoreView
 class StoreInventory:
     """One store: what it has of the corpus, and what it takes."""
 
-    folder: Path
+    place: str
     stored: int
     missing: int
     rejected: int
@@ -93,14 +96,18 @@ def other_stores(location: CacheLocation) -> list[str]:
 
 def disk_bytes(folder: Path) -> int:
     """What the files of a folder take on the disk."""
-    return sum(512 * path.lstat().st_blocks for path in folder.rglob("*"))
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # another process has just renamed it
+            total += 512 * path.lstat().st_blocks
+    return total
 
 
 def _line(name: str, part: StoreInventory) -> str:
     return (
         f"{name:<9} {part.stored:,} stored, {part.missing:,} missing, "
         f"{part.rejected:,} could not be made; {part.shards} shards, "
-        f"{part.disk_bytes / 1e6:,.1f} MB in {part.folder}"
+        f"{part.disk_bytes / 1e6:,.1f} MB in {part.place}"
     )
 
 
@@ -124,7 +131,7 @@ def _count(
     store: Store, utterances: Sequence[Utterance], find_missing: FindMissing
 ) -> tuple[StoreInventory, StoreView | None]:
     if not store.folder.exists():
-        return StoreInventory(store.folder, 0, len(utterances), 0, 0, 0), None
+        return StoreInventory(store.place, 0, len(utterances), 0, 0, 0), None
     view = StoreView(store)
     missing = find_missing(utterances, view)
     rows = view.find(keys_of(utterances))
@@ -132,4 +139,11 @@ def _count(
     rejected[~missing] = view.lengths[rows[~missing]] == 0
     stored = len(utterances) - int(missing.sum()) - int(rejected.sum())
     counts = (stored, int(missing.sum()), int(rejected.sum()), len(view.shards))
-    return StoreInventory(store.folder, *counts, disk_bytes(store.folder)), view
+    return StoreInventory(store.place, *counts, _stored_bytes(store, view)), view
+
+
+def _stored_bytes(store: Store, view: StoreView) -> int:
+    """What a store takes where it lies; of one on object storage only some is on this disk."""
+    if isinstance(store, MirroredStore):
+        return sum(sum(shard.sizes.values()) for shard in view.shards)
+    return disk_bytes(store.folder)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from myxtts.audio.io import AudioError
+from myxtts.data.batches.parts import Share, part_numbers
 from myxtts.data.batches.readers import Batch, log_once, worked_ahead
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, check_finite, features_of, load_samples
@@ -48,6 +49,20 @@ class SegmentPlan:
     def skip(self, batches: int) -> "SegmentPlan":
         """What is left after some batches."""
         return replace(self, skipped=self.skipped + batches)
+
+    def shared(self, share: Share) -> tuple["SegmentPlan", np.ndarray]:
+        """One replica's own segments of every batch, which are all of one size, and their parts."""
+        size = min(self.batch_size, len(self.order))
+        part = part_numbers(size, share.parts)
+        own = (part >= share.first) & (part < share.first + share.own)
+        if size < share.replicas:
+            raise UserError(
+                f"a batch of {size} segments cannot be shared by {share.replicas} workers: raise "
+                "--stage2-batch-size"
+            )
+        order, first = (x.reshape(-1, size)[:, own].reshape(-1) for x in (self.order, self.first))
+        plan = replace(self, order=order, first=first, batch_size=int(own.sum()))
+        return plan, part[own] - share.first
 
     def _rows(self, batch: int) -> slice:
         at = (batch + self.skipped) * self.batch_size

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from myxtts.config.config import DataConfig
 from myxtts.data.batches.limits import check_unusable
+from myxtts.data.batches.parts import Share
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, with_stored_features
-from myxtts.data.batches.training_data import TrainingData
+from myxtts.data.batches.training_data import TrainingData, as_tensor
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.derived import store_derived
 from myxtts.data.features.prepare import prepare
@@ -51,6 +52,7 @@ class VocoderData:
     ):
         self.config, self.seed = data.config.data, data.config.training.seed
         self.frames, self.batch_size = frames, batch_size
+        self.share: Share | None = None  # of every batch, where it is computed in parts
         data.refresh()
         open_part = partial(open_segments, data=self.config, progress=progress, predictor=predictor)
         self.train = open_part(data.train)
@@ -81,11 +83,26 @@ class VocoderData:
     def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
         while True:
             number = None
-            for number, batch in self.train_batches(epoch, start).numbered():
+            for number, batch in self._epoch(epoch, start):
                 yield epoch, start + number, batch
             if number is None and start == 0:
                 raise CorpusError("none of the corpus's recordings can be used any more")
             epoch, start = epoch + 1, 0
+
+    def _epoch(self, epoch: int, start: int) -> Iterator[tuple[int, dict]]:
+        """The numbered batches of an epoch; where they are shared, with the part of each row."""
+        if self.share is None:
+            yield from self.train_batches(epoch, start).numbered()
+            return
+        if not self.train.is_stored:
+            raise UserError(
+                "several workers train a vocoder on stored waveforms, and the mode runtime stores "
+                "none: choose --preprocessing-mode precompute"
+            )
+        plan, part = self.plan(epoch).shared(self.share)
+        part = as_tensor(part)
+        for number, batch in self._batches(self.train, plan.skip(start)).numbered():
+            yield number, batch | {"part": part}
 
     def _batches(self, source: SegmentSource, plan: SegmentPlan) -> "SegmentBatches":
         from myxtts.data.batches.graph_reader import reader_options

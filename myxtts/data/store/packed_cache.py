@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from myxtts.data.corpus.utterance import Utterance
+from myxtts.data.store.late_features import AbsentColumn, LateFeatures
 from myxtts.data.store.shard_index import Strings
 from myxtts.data.store.shard_writer import Column
 from myxtts.data.store.store import Store
-from myxtts.data.store.view import ColumnData, MemoryColumn, StoreView
+from myxtts.data.store.view import NOT_CACHED, ColumnData, MemoryColumn, StoreView
 
-NOT_CACHED = -1
 UNKNOWN = -1  # a speaker that is not in the table: one of validation that training never has
 
 
@@ -53,6 +53,7 @@ class PackedCache:
     starts: dict[str, np.ndarray]
     recordings: Sequence[Utterance] = ()
     embeddings: Embeddings | None = None
+    late: LateFeatures | None = None  # where only some features are on this disk at a time
     logged: set[str] = field(
         default_factory=set
     )  # faults of recordings that are in the log already
@@ -79,6 +80,7 @@ class PackedCache:
             starts={name: starts[chosen] for name, starts in self.starts.items()},
             recordings=_select(self.recordings, chosen) if self.recordings else (),
             embeddings=None if self.embeddings is None else self.embeddings.select(chosen),
+            late=None if self.late is None else self.late.select(chosen),
         )
 
     def numbered(self, speakers: Sequence[str], languages: Sequence[str]) -> "PackedCache":
@@ -171,13 +173,19 @@ def _join(
     in_memory: bool,
 ) -> PackedCache:
     has_features = _filled(features, feature_rows)
-    columns, starts = {}, {}
+    columns: dict[str, ColumnData] = {}
+    starts: dict[str, np.ndarray] = {}
+    is_late = features.store.exceeds_disk(features.shards)
     for view, rows, present in (
         (tokens, token_rows, np.ones(len(token_rows), bool)),
         (features, feature_rows, has_features),
     ):
         for column in view.store.columns:
-            columns[column.name] = ColumnData(view, column, mapped, in_memory)
+            columns[column.name] = (
+                AbsentColumn(column, view.store.place)
+                if is_late and view is features
+                else ColumnData(view, column, mapped, in_memory)
+            )
             first = np.full(len(rows), NOT_CACHED, np.int64)
             first[present] = view.starts(column)[rows[present]]
             starts[column.name] = first
@@ -196,6 +204,7 @@ def _join(
         mel_lengths=lengths,
         columns=columns,
         starts=starts,
+        late=LateFeatures(features, feature_rows) if is_late else None,
     )
 
 

@@ -96,6 +96,11 @@ def decode_index(path: Path) -> ShardIndex:
         data = read_regular(path)
     except NotRegularError as error:
         raise CacheError(f"{path}: {error.strerror}{REMEDY}") from None
+    return parse_index(data, path)
+
+
+def parse_index(data: bytes, path: Path) -> ShardIndex:
+    """Check and read the bytes of an index; the path is where they are, or will be."""
     content = data[:-4]
     if len(data) < 16 or zlib.crc32(content) != int.from_bytes(data[-4:], "little"):
         raise CacheError(f"{path} is damaged{REMEDY}")

@@ -5,17 +5,17 @@ import hashlib
 import math
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from myxtts.atomic import naming, sync
+from myxtts.atomic import naming, sync, unique_draft_of
 from myxtts.data.store import mmap
-from myxtts.data.store.disk import write_atomically
-from myxtts.data.store.shard_index import ShardIndex, Strings, encode_index
+from myxtts.data.store.errors import CacheError
+from myxtts.data.store.shard_index import ShardIndex, Strings
 
 # Utterances start on multiples of so many rows and are filled up with zeros, so that a batch is
 # gathered in blocks of rows: a sixteenth of the indices, and larger pieces to copy.
@@ -71,11 +71,12 @@ class ShardDraft:
         self.lengths: list[int] = []
         self.checksums: list[list[int]] = []
         self.files: dict[str, BinaryIO] = {}
+        self._drafts = {one.name: unique_draft_of(self._target(one.name)) for one in columns}
 
     def __enter__(self) -> "ShardDraft":
         try:
             for column in self.columns:
-                self.files[column.name] = open(self._temporary(column.name), "wb")
+                self.files[column.name] = open(self._drafts[column.name], "wb")
         except OSError:
             self.__exit__()
             raise
@@ -85,7 +86,7 @@ class ShardDraft:
         for name, file in self.files.items():
             with contextlib.suppress(OSError):  # closing flushes, which fails again on a full disk
                 file.close()
-            self._temporary(name).unlink(missing_ok=True)
+            self._drafts[name].unlink(missing_ok=True)
 
     def add(self, row: Row) -> None:
         """Append an utterance's arrays; only its names and numbers stay in memory."""
@@ -105,8 +106,8 @@ class ShardDraft:
         self.lengths.append(length)
         self.checksums.append(crcs)
 
-    def publish(self) -> ShardIndex:
-        """Pad, sync and rename the columns, then the index: from then on the shard exists."""
+    def write_columns(self) -> ShardIndex:
+        """Pad, sync and rename the columns; return the index, which is to be written last."""
         index = self._index()
         for column in self.columns:
             file = self.files[column.name]
@@ -116,10 +117,10 @@ class ShardDraft:
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
-        for column in self.columns:
-            os.replace(self._temporary(column.name), self._target(column.name))
-        sync(self.folder)  # or a power cut could keep the index and lose the columns
-        write_atomically(self.folder / f"{self.name}.index", encode_index(index))
+        with undisturbed():
+            for column in self.columns:
+                os.replace(self._drafts[column.name], self._target(column.name))
+            sync(self.folder)  # or a power cut could keep the index and lose the columns
         return index
 
     def _index(self) -> ShardIndex:
@@ -144,8 +145,17 @@ class ShardDraft:
     def _target(self, column: str) -> Path:
         return self.folder / f"{self.name}.{column}"
 
-    def _temporary(self, column: str) -> Path:
-        return self.folder / f"{self.name}.{column}.{os.getpid()}.tmp"
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Explain that files which are just written were deleted by somebody else."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CacheError(
+            f"{error.filename} was deleted by another process while it was written. Where "
+            "several hosts write one cache, its file system must support flock between hosts"
+        ) from error
 
 
 def block_starts(lengths: np.ndarray) -> tuple[np.ndarray, int]:

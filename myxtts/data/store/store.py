@@ -25,7 +25,14 @@ from myxtts.data.store import mmap
 from myxtts.data.store.disk import explained, unwritable_message, write_atomically
 from myxtts.data.store.errors import REMEDY, CacheError
 from myxtts.data.store.shard_index import ARRAYS, ShardIndex, Strings, decode_index, encode_index
-from myxtts.data.store.shard_writer import Column, Row, ShardDraft, hash64, in_blocks
+from myxtts.data.store.shard_writer import (
+    Column,
+    Row,
+    ShardDraft,
+    hash64,
+    in_blocks,
+    undisturbed,
+)
 from myxtts.files import NotRegularError, read_regular
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.progress import Progress
@@ -53,6 +60,8 @@ class Store:
 
     `companions` are small files that lie next to the shards, by their names.
     """
+
+    _private: tuple[str, ...] = (".lock",)  # files that are no part of what is stored
 
     def __init__(
         self,
@@ -82,6 +91,22 @@ class Store:
             self._check_size(index, column)
         return index
 
+    def make_local(self, shards: Sequence[ShardIndex]) -> None:
+        """Have the columns of some shards on this disk before they are opened."""
+
+    def exceeds_disk(self, shards: Sequence[ShardIndex]) -> bool:
+        """Whether this disk holds only some of these shards at a time."""
+        return False
+
+    def local_share(self, size: int) -> int:
+        """How many of so many new bytes stay on this disk."""
+        return size
+
+    @property
+    def place(self) -> str:
+        """Where the store lies, for people."""
+        return str(self.folder)
+
     def column_path(self, shard: str, column: str) -> Path:
         return self.folder / f"{shard}.{column}"
 
@@ -95,40 +120,53 @@ class Store:
         except OSError as error:
             raise CacheError(unwritable_message(self.folder.parent, error)) from error
         if self._verify_fixed_files():
-            # Whoever holds the store takes the temporary files of others for leftovers.
-            with self.lock():
+            # Whoever holds the store alone takes the temporary files of others for leftovers. To
+            # share it is enough, as all write the same; waiting to be alone might take hours.
+            with self.share():
                 for problem in self._verify_fixed_files():
                     content = self._fixed_files()[problem.file]
                     write_atomically(self.folder / problem.file, content)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the store for writing; a second process waits for the first."""
-        if self.is_held_here:  # waiting for ourselves would never end
-            raise CacheError(
-                f"this program is filling {self.folder} already: finish that epoch or close it"
-            )
+        """Hold the store alone, to write and delete; everybody else waits."""
+        if self.is_held_here or self.is_shared_here:  # waiting for ourselves would never end
+            raise self._held_twice()
         with self._lock_file() as file:
-            if not _locked(file):
-                logger.warning("%s is being written by another process: waiting", self.folder)
-                fcntl.flock(file, fcntl.LOCK_EX)
-            with _holding(self.folder):
+            self._wait_for(file, fcntl.LOCK_EX)
+            with _holding(_held, self.folder):
                 yield
 
-    @property
-    def is_held_here(self) -> bool:
-        """Whether this process holds the store for writing."""
-        return self.folder in _held
+    @contextlib.contextmanager
+    def share(self) -> Iterator[None]:
+        """Hold the store together with others that only add shards; who wants it alone waits."""
+        if self.is_held_here:
+            raise self._held_twice()
+        with self._lock_file() as file:
+            self._wait_for(file, fcntl.LOCK_SH)
+            with _holding(_shared, self.folder):
+                yield
 
     @contextlib.contextmanager
     def try_lock(self) -> Iterator[bool]:
-        """Hold the store for writing if nobody else does; tell whether."""
+        """Hold the store alone if nobody else holds it; tell whether."""
         with self._lock_file() as file:
-            if self.is_held_here or not _locked(file):
+            is_ours = self.is_held_here or self.is_shared_here
+            if is_ours or not _locked(file, fcntl.LOCK_EX):
                 yield False
                 return
-            with _holding(self.folder):
+            with _holding(_held, self.folder):
                 yield True
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this process holds the store alone."""
+        return self.folder in _held
+
+    @property
+    def is_shared_here(self) -> bool:
+        """Whether this process holds the store together with others."""
+        return self.folder in _shared
 
     def write_shard(
         self, rows: Iterable[Row], keys: Sequence[tuple[str, int]], generation: int = 0
@@ -143,7 +181,10 @@ class Store:
         ):
             for row in rows:
                 draft.add(row)
-            return draft.publish()
+            index = draft.write_columns()
+            self._upload_columns(index)
+            self._publish(index)
+            return index
 
     def drop(self, shard: str) -> None:
         """Remove a shard: first its index, so that it is gone at once and whole."""
@@ -167,7 +208,7 @@ class Store:
             {note: Strings.pack(list(text.select(keep))) for note, text in index.notes.items()},
             *(getattr(index, name)[keep] for name in ARRAYS),
         )
-        write_atomically(self.folder / f"{index.name}.index", encode_index(kept))
+        self._publish(kept)
 
     def remove_leftovers(self) -> list[str]:
         """Delete temporary files and data files that no index describes; say which."""
@@ -181,12 +222,20 @@ class Store:
                 removed.append(path.name)
         return removed
 
+    def _upload_columns(self, index: ShardIndex) -> None:
+        """Take the columns of a shard to object storage, if the store lies there."""
+
+    def _publish(self, index: ShardIndex) -> None:
+        """Write an index: from then on its shard exists."""
+        with undisturbed():
+            write_atomically(self.folder / f"{index.name}.index", encode_index(index))
+
     # Checking
 
     def verify(self, progress: Progress | None = None) -> list[Problem]:
         """Read every byte and report all that is not as it was written, shards in parallel."""
         problems = self._verify_fixed_files() + self.check_shards(self.index_files(), progress)
-        names = [path.name for path in self._leftovers()]
+        names = [] if self._is_held_elsewhere() else [path.name for path in self._leftovers()]
         return problems + [Problem(name, "a foreign or temporary file") for name in names]
 
     def check_shards(
@@ -232,17 +281,13 @@ class Store:
         for number, column in enumerate(self.columns):
             file = self.column_path(index.name, column.name)
             data = mmap.map_files([file], [index.sizes[column.name]])
-            bad = tuple(index.ids[i] for i in _damaged_rows(data, column, index, number))
-            if bad:
-                problems.append(Problem(file.name, "damaged utterances", index.name, bad))
-            if np.any(data[index.rows * column.row_bytes :]):
-                problems.append(Problem(file.name, "damaged padding", index.name))
+            problems += find_column_damage(data, column, index, number)
         return problems
 
     def _leftovers(self) -> list[Path]:
         named = {path.stem for path in self.index_files()}
         suffixes = {column.name for column in self.columns} | {"index"}
-        own = {".lock", *self._fixed_files()}
+        own = {*self._private, *self._fixed_files()}
         return [
             path
             for path in sorted(self.folder.iterdir())
@@ -259,6 +304,23 @@ class Store:
         if size != index.sizes[column.name]:
             expected = index.sizes[column.name]
             raise CacheError(f"{path} has {size} bytes instead of {expected}{REMEDY}")
+
+    def _is_held_elsewhere(self) -> bool:
+        """Whether others are writing, so that what looks like a leftover is not."""
+        if self.is_held_here or not (self.folder / ".lock").exists():
+            return False
+        with self.try_lock() as is_free:
+            return not is_free
+
+    def _wait_for(self, file: int, kind: int) -> None:
+        if not _locked(file, kind):
+            logger.warning("%s is being written by another process: waiting", self.folder)
+            fcntl.flock(file, kind)
+
+    def _held_twice(self) -> CacheError:
+        return CacheError(
+            f"this program is filling {self.folder} already: finish that epoch or close it"
+        )
 
     @contextlib.contextmanager
     def _lock_file(self) -> Iterator[int]:
@@ -287,20 +349,6 @@ class Store:
         return {name: text.encode() for name, text in files.items()}
 
 
-def read_store(folder: Path) -> Store:
-    """The store in a folder that its fingerprint names, as its own manifest describes it."""
-    path = folder / "store.json"
-    try:
-        manifest = json.loads(read_regular(path))
-        columns = tuple(Column(**column) for column in manifest["columns"])
-        is_own = folder.name.endswith(f"-{fingerprint(columns, manifest['settings'])}")
-    except (OSError, ValueError, TypeError, KeyError):
-        is_own = False
-    if not is_own:
-        raise CacheError(f"{path} is damaged{REMEDY}")
-    return Store(folder, columns, manifest["settings"])
-
-
 def fingerprint(columns: Sequence[Column], settings: dict) -> str:
     """Key a store by everything that determines its bytes."""
     content = [FORMAT_VERSION, [asdict(column) for column in columns], settings]
@@ -313,6 +361,19 @@ def shard_name(keys: Sequence[tuple[str, int]]) -> str:
     return f"{hash64(json.dumps(keys)):016x}"
 
 
+def find_column_damage(
+    data: np.ndarray, column: Column, index: ShardIndex, number: int
+) -> list[Problem]:
+    """Compare the bytes of one column of a shard with the checksums, and its padding with zero."""
+    file, problems = f"{index.name}.{column.name}", []
+    bad = tuple(index.ids[i] for i in _damaged_rows(data, column, index, number))
+    if bad:
+        problems.append(Problem(file, "damaged utterances", index.name, bad))
+    if np.any(data[index.rows * column.row_bytes :]):
+        problems.append(Problem(file, "damaged padding", index.name))
+    return problems
+
+
 def _damaged_rows(data: np.ndarray, column: Column, index: ShardIndex, number: int) -> list[int]:
     """Which utterances of a shard's column differ from their checksums."""
     first = (index.starts * column.row_bytes).tolist()
@@ -321,22 +382,24 @@ def _damaged_rows(data: np.ndarray, column: Column, index: ShardIndex, number: i
     return [i for i, crc in enumerate(expected) if zlib.crc32(data[first[i] : last[i]].data) != crc]
 
 
-# The folders that this process holds: a lock of the kernel's tells apart processes only.
-_held: set[Path] = set()
+# The folders that this process holds, alone and with others, as often as they are listed: a lock of
+# the kernel's tells apart processes only.
+_held: list[Path] = []
+_shared: list[Path] = []
 
 
 @contextlib.contextmanager
-def _holding(folder: Path) -> Iterator[None]:
-    _held.add(folder)
+def _holding(held: list[Path], folder: Path) -> Iterator[None]:
+    held.append(folder)
     try:
         yield
     finally:
-        _held.discard(folder)
+        held.remove(folder)
 
 
-def _locked(file: int) -> bool:
+def _locked(file: int, kind: int) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -8,18 +8,20 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from myxtts.data.store import mmap
-from myxtts.data.store.shard_index import Strings
+from myxtts.data.store.shard_index import ShardIndex, Strings
 from myxtts.data.store.shard_writer import BLOCK, Column, block_starts
 from myxtts.data.store.store import Store
 from myxtts.monitoring.timers import READ, stage
 
+NOT_CACHED = -1  # the start of an utterance whose features are not stored
+
 
 class StoreView:
-    """All shards of a store as concatenated arrays over their utterances."""
+    """All shards of a store, or some, as concatenated arrays over their utterances."""
 
-    def __init__(self, store: Store):
+    def __init__(self, store: Store, shards: Sequence[ShardIndex] | None = None):
         self.store = store
-        self.shards = store.shards()
+        self.shards = store.shards() if shards is None else list(shards)
         counts = [len(shard) for shard in self.shards]
         self.shard = np.repeat(np.arange(len(counts)), counts)
         self.generation = np.repeat([shard.generation for shard in self.shards], counts)
@@ -45,12 +47,16 @@ class StoreView:
 
     def starts(self, column: Column) -> np.ndarray:
         """The first row of every utterance in the column's contiguous array."""
+        return self.offsets + self.bases(column)[self.shard] if len(self) else self.offsets
+
+    def bases(self, column: Column) -> np.ndarray:
+        """The first row of every shard in the column's contiguous array, and where it ends."""
         sizes = [shard.sizes[column.name] // column.row_bytes for shard in self.shards]
-        bases = np.cumsum([0, *sizes])[:-1]
-        return self.offsets + bases[self.shard] if len(self) else self.offsets
+        return np.cumsum([0, *sizes])
 
     def files(self, column: Column) -> tuple[list[Path], list[int]]:
-        """The files of a column, shard by shard, and their sizes."""
+        """The files of a column, shard by shard, and their sizes; all of them are on this disk."""
+        self.store.make_local(self.shards)
         paths = [self.store.column_path(shard.name, column.name) for shard in self.shards]
         return paths, [shard.sizes[column.name] for shard in self.shards]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from myxtts.audio.threads import single_threaded_blas
 from myxtts.config.config import DataConfig
@@ -20,6 +20,7 @@ from myxtts.data.store.mmap import keep_freed_memory
 from myxtts.monitoring.cores import available_cores
 
 Result = TypeVar("Result")
+Made = TypeVar("Made", covariant=True)
 
 # Starting a process costs about as much as this many shards of a small corpus.
 FEW_TASKS = 4
@@ -28,6 +29,22 @@ FEW_TASKS = 4
 def worker_count(data: DataConfig) -> int:
     """As many workers as are configured, but no more than there are cores."""
     return min(data.num_workers, available_cores())
+
+
+class Task(Protocol[Made]):
+    """Something to do, by whichever process."""
+
+    def __call__(self) -> Made: ...
+
+    def effort(self) -> float:
+        """How long it takes, compared with others."""
+
+
+class Pool(Protocol):
+    """Whoever does tasks: processes of this machine, or a cluster."""
+
+    def run(self, tasks: Sequence[Task[Result]]) -> Generator[Result, None, None]:
+        """Yield results as they come; leaving early ends what is under way."""
 
 
 class Workers:

@@ -17,6 +17,7 @@ from myxtts.monitoring.timeline import WAIT
 from myxtts.monitoring.timers import stages
 from myxtts.monitoring.verdict import Verdict, diagnose, performance_report
 from myxtts.runtime import RuntimeState
+from myxtts.training.hooks.workers import WorkerTimes
 from myxtts.training.loop import Listener, StepRecord
 
 logger = logging.getLogger(__name__)
@@ -43,9 +44,13 @@ class PerformanceHook(Listener):
     """
 
     def __init__(
-        self, folder: Path | None = None, setup: Setup = UNKNOWN, epochs_per_report: int = 10
+        self,
+        folder: Path | None = None,
+        setup: Setup = UNKNOWN,
+        epochs_per_report: int = 10,
+        workers: WorkerTimes | None = None,
     ):
-        self.folder = folder
+        self.folder, self.workers = folder, workers
         self.epochs_per_report = epochs_per_report
         self.recorder = Recorder(setup=setup)
         self.sampler: SystemSampler | None = None
@@ -66,6 +71,8 @@ class PerformanceHook(Listener):
         if not len(self.recorder):  # from here on, as the recorder counts
             self._stages = stages.totals()
         self._tell_monitor(record)
+        if self.workers:
+            self.workers.add(record.metrics)
         for name, value in record.metrics.items():
             if name == "loss" or (name.endswith("_loss") and "/" not in name):
                 steps, values = self._losses.setdefault(name, (array("q"), array("f")))
@@ -127,6 +134,8 @@ class PerformanceHook(Listener):
             first.wait_ms,
             first.compute_ms,
         )
+        if self.workers and str(self.workers):
+            logger.info("%s", self.workers)
 
     def _page(self) -> PageFacts:
         verdict, recorder = self.verdict(), self.recorder
@@ -145,7 +154,8 @@ class PerformanceHook(Listener):
             notes=[
                 "The first step, which is not in the charts, waited "
                 f"{first.wait_ms:.0f} ms for its batch and took {first.compute_ms:.0f} ms, "
-                f"{first.compile_ms:.0f} ms of them to trace and compile."
+                f"{first.compile_ms:.0f} ms of them to trace and compile.",
+                *([str(self.workers)] if self.workers else []),
             ],
         )
 

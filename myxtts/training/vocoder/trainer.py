@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from myxtts import __version__
 from myxtts.checkpoints import (
     Voice,
     as_voice_encoder,
@@ -21,6 +23,7 @@ from myxtts.checkpoints import (
 )
 from myxtts.checkpoints.states import SavedState
 from myxtts.checkpoints.vocoders import load_vocoder, named_vocoder, save_vocoder
+from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.config.config import ModelConfig, TrainingConfig, XTTSConfig
 from myxtts.config.io import load_config
 from myxtts.config.presets import PRESETS
@@ -42,6 +45,10 @@ from myxtts.training.resuming import difference, raise_if_other
 from myxtts.training.run import Schedule, TrainingRun, Wiring
 from myxtts.training.steps import complete
 from myxtts.training.vocoder.losses import SpectralLoss
+from myxtts.training.vocoder.part_steps import (
+    make_adversarial_parts_step,
+    make_spectral_parts_step,
+)
 from myxtts.training.vocoder.steps import (
     ADVERSARIAL_WEIGHTS,
     SPECTRAL_WEIGHTS,
@@ -79,8 +86,9 @@ class VocoderTrainer(TrainingRun):
         folder: str | Path,
         resume: bool | Path | str | None = None,
         voice: Voice | None = None,
+        replicas: Replicas = ALONE,
     ):
-        super().__init__(config, folder, resume)
+        super().__init__(config, folder, resume, replicas)
         if resume is not False:
             self.config = config = as_begun(config, self.folder)
         self.voice, self.spec = voice, config.data.audio_spec
@@ -92,10 +100,11 @@ class VocoderTrainer(TrainingRun):
 
     def prepare_datasets(self, progress=None, data: TrainingData | None = None) -> VocoderData:
         """Open the corpus, or take one that is open, and store the waveforms that it lacks."""
-        data = data or self._open(progress)
-        predictor = self._predictor() if self.voice else None
-        size = self.config.training.stage2_batch_size
-        self.segments = VocoderData(data, self.frames, size, progress, predictor)
+        with self.replicas.chief_first():
+            data = data or self._open(progress)
+            predictor = self._predictor() if self.voice else None
+            size = self.config.training.stage2_batch_size
+            self.segments = VocoderData(data, self.frames, size, progress, predictor)
         return self.segments
 
     def train(self) -> Ending:
@@ -148,16 +157,22 @@ class VocoderTrainer(TrainingRun):
     def wire(self, batch: dict, schedule: Schedule) -> Wiring:
         model, loss, signature = self.model, SpectralLoss(self.spec), _signature(batch)
         optimizer = self._optimizer(schedule)
+        make_adversarial, make_spectral = make_adversarial_step, make_spectral_step
+        if self.share:
+            shared = {"replicas": self.replicas, "share": self.share}
+            make_adversarial = partial(make_adversarial_parts_step, **shared)
+            make_spectral = partial(make_spectral_parts_step, **shared)
         if self.is_adversarial:
             judges, theirs = build_discriminators(self.config.training), self._optimizer(schedule)
-            step = make_adversarial_step(
+            step = make_adversarial(
                 model, optimizer, judges, theirs, loss, signature, **self.compiling
             )
             variables = adversarial_variables(model, optimizer, judges, theirs)
             weights = ADVERSARIAL_WEIGHTS
         else:
-            step = make_spectral_step(model, optimizer, loss, signature, **self.compiling)
+            step = make_spectral(model, optimizer, loss, signature, **self.compiling)
             variables, weights = variables_of(model, optimizer), SPECTRAL_WEIGHTS
+        signature.pop("part", None)  # validation is not shared
         evaluate = make_vocoder_evaluation(model, loss, signature, **self.compiling)
         return Wiring(optimizer, step, evaluate, variables, weights)
 
@@ -200,6 +215,14 @@ class VocoderTrainer(TrainingRun):
             else 0,
             "seed": self.config.training.seed,
             **{name: getattr(self.config.model, name) for name in VERSIONS},
+        }
+
+    def common_facts(self) -> dict[str, Any]:
+        source = self.segments.train
+        return {
+            "versions": [__version__, keras.version()],
+            "settings of the vocoder": self.facts(),
+            "corpus": [list(source.ids), source.lengths.tolist()],
         }
 
     def _predictor(self) -> Predictor:

@@ -36,17 +36,17 @@ class FakeVoice:
 
 @pytest.fixture
 def trained(monkeypatch, tmp_path):
-    """Stands for the voice and for the training, which ends as it is told to."""
-    asked = []
+    """Stand-ins for the voice and the training, which ends for a given reason."""
+    calls = []
     monkeypatch.setattr(workflow, "load_start", lambda path: FakeVoice(path / "voice"))
 
     def make(reason: str = "finished") -> list:
-        def run(config, resume, voice, announce):
-            asked.append((config, resume))
+        def run(config, resume, voice, announce, replicas):
+            calls.append((config, resume))
             return Ending(reason), "me too"
 
         monkeypatch.setattr(workflow, "finetune", run)
-        return asked
+        return calls
 
     return make
 
@@ -55,8 +55,8 @@ def settle(*argv):
     parser = argparse.ArgumentParser()
     finetune.add(parser.add_subparsers())
     args = parser.parse_args(["finetune", "--voice", "runs/multi", *map(str, argv)])
-    asked = finetune.asked_settings(args)
-    return workflow.settle(VOICE, asked, "voice runs/multi", Path("runs/multi-finetuned"))
+    given = finetune.settings_given(args)
+    return workflow.settle(VOICE, given, "voice runs/multi", Path("runs/multi-finetuned"))
 
 
 def test_model_features_text_and_losses_are_the_voices_own():
@@ -118,10 +118,10 @@ def test_who_counts_epochs_gets_all_of_them():
         ("--speaker-encoder-path some.pt", "model.speaker_encoder_path"),
     ],
 )
-def test_what_must_not_change_is_refused_with_the_reason(myxtts, trained, corpus, words, path):
-    asked = trained()
+def test_what_must_not_change_is_rejectd_with_the_reason(myxtts, trained, corpus, words, path):
+    calls = trained()
     code, _, err = myxtts("finetune", "--voice", "v", "--data", corpus, *words.split())
-    assert code == 2 and asked == []
+    assert code == 2 and calls == []
     assert f"{path} is " in err and words.split()[0] in err and "the voice was trained with" in err
 
 
@@ -133,12 +133,12 @@ def test_the_environment_cannot_change_it_either(myxtts, trained, corpus, monkey
 
 
 def test_a_finished_run_says_how_to_speak_as_the_new_speaker(myxtts, trained, corpus):
-    asked = trained()
+    calls = trained()
     words = ("--voice", "runs/multi", "--data", corpus, "--checkpoint-dir", "runs/me")
     code, out, _ = myxtts("finetune", *words, "--reset-training")
     assert code == 0
     assert "myxtts synthesize --voice runs/me --speaker 'me too'" in out
-    ((config, resume),) = asked
+    ((config, resume),) = calls
     assert config.data.dataset_path == str(corpus) and resume is False
 
 
@@ -150,22 +150,22 @@ def test_an_interrupted_run_says_so_and_exits_with_130(myxtts, trained, corpus, 
     assert f"stopped by {reason}" in out and "run the same command to resume" in out
 
 
-def test_the_run_lies_beside_the_voice_or_the_run_that_made_it(tmp_path, monkeypatch):
+def test_the_run_is_next_to_the_voice_or_the_run_that_made_it(tmp_path, monkeypatch):
     (tmp_path / "multi" / "checkpoints").mkdir(parents=True)
     (tmp_path / "multi" / "voice").mkdir()
-    beside = tmp_path / "multi-finetuned"
+    expected = tmp_path / "multi-finetuned"
     for voice in ("multi", "multi/voice", "multi/voice/"):
-        assert workflow.default_folder(tmp_path / voice) == beside
+        assert workflow.default_folder(tmp_path / voice) == expected
     monkeypatch.chdir(tmp_path / "multi")
-    assert workflow.default_folder(Path("voice")) == beside
+    assert workflow.default_folder(Path("voice")) == expected
 
 
 @pytest.mark.parametrize("folder", ["multi", "multi/voice", "./multi/../multi"])
 def test_the_voice_itself_is_not_written_over(myxtts, trained, corpus, tmp_path, folder):
-    asked = trained()
+    calls = trained()
     words = ("--voice", tmp_path / "multi", "--checkpoint-dir", tmp_path / folder)
     code, _, err = myxtts("finetune", *words, "--data", corpus)
-    assert code == 2 and "choose another --checkpoint-dir" in err and asked == []
+    assert code == 2 and "choose another --checkpoint-dir" in err and calls == []
 
 
 def test_without_recordings_it_asks_for_them(myxtts):

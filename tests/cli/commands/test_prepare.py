@@ -90,11 +90,11 @@ def test_skip_bad_leaves_them_out_and_succeeds(myxtts, corpus):
     assert "utt-0002" in out
 
 
-def test_a_mended_recording_is_all_that_is_made_again(myxtts, corpus, pristine):
+def test_a_mended_recording_is_all_that_is_made_again(myxtts, corpus, shared_corpus):
     damage_recordings(corpus)
     assert myxtts("prepare", corpus)[0] == 2
     for number in (1, 2, 3):
-        shutil.copy(pristine / "wavs" / f"utt-000{number}.wav", corpus / "wavs")
+        shutil.copy(shared_corpus / "wavs" / f"utt-000{number}.wav", corpus / "wavs")
     code, out, _ = myxtts("prepare", corpus)
     assert code == 0
     assert "features  3 made, 9 reused, 0 dropped" in out

@@ -20,26 +20,26 @@ def parse(*argv) -> argparse.Namespace:
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Stands for the training: it keeps what it was asked for, and ends as it is told to."""
-    asked = []
+    """Stands for the training: it keeps its arguments, and ends for a given reason."""
+    calls = []
 
     def make(reason: str) -> list:
-        def run(config, resume=None, voice=None):
-            asked.append((config, resume, voice))
+        def run(config, resume=None, voice=None, worker=None):
+            calls.append((config, resume, voice))
             return Ending(reason)
 
         monkeypatch.setattr("myxtts.workflows.train.train_vocoder", run)
-        return asked
+        return calls
 
     return make
 
 
-def test_help_names_the_kinds_and_what_to_go_on_from(myxtts):
+def test_help_names_the_kinds_and_what_to_start_from(myxtts):
     code, out, _ = myxtts("train-vocoder", "--help")
     assert code == 0
     for word in ("--vocoder istft|hifigan", "--from WEIGHTS", "--on-predicted-mels", "--resume"):
         assert word in out
-    # The settings of the first stage have no say here, nor has the one that names no voice.
+    # The settings of the first stage have no effect here, nor has the one that names no voice.
     for word in ("--stage2-on-predicted-mels", "--two-stage-training", "--decoder-strategy"):
         assert word not in out
     code, out, _ = myxtts("--help")
@@ -72,39 +72,39 @@ def test_the_flags_reach_their_settings(corpus):
 def test_going_on_is_the_default_and_the_flags_say_otherwise(
     trained, myxtts, corpus, words, expected
 ):
-    asked = trained("finished")
+    calls = trained("finished")
     assert resume_choice(parse(*words)) is expected
     assert myxtts("train-vocoder", "--data", corpus, *words)[0] == 0
-    assert asked[0][1] is expected
+    assert calls[0][1] is expected
 
 
 def test_a_finished_run_says_how_to_speak_and_exits_with_0(myxtts, trained, corpus):
-    asked = trained("finished")
+    calls = trained("finished")
     code, out, _ = myxtts("train-vocoder", "--data", corpus, "--checkpoint-dir", "runs/mine")
     assert code == 0
     assert "myxtts synthesize --voice VOICE --vocoder runs/mine" in out
-    ((config, _, voice),) = asked
+    ((config, _, voice),) = calls
     assert isinstance(config, XTTSConfig) and voice is None
     assert config.training.checkpoint_dir == "runs/mine"
     assert logging.getLogger("myxtts").level == logging.INFO
 
 
 def test_a_vocoder_has_a_folder_of_its_own(myxtts, trained, corpus):
-    asked = trained("finished")
+    calls = trained("finished")
     _, out, _ = myxtts("train-vocoder", "--data", corpus)
-    assert asked[0][0].training.checkpoint_dir == "runs/vocoder"
+    assert calls[0][0].training.checkpoint_dir == "runs/vocoder"
     assert "the vocoder is in runs/vocoder" in out
 
 
-@pytest.mark.parametrize("is_asked", [True, False])
+@pytest.mark.parametrize("is_set", [True, False])
 def test_who_asks_for_tuning_in_a_file_hears_that_there_is_none(
-    myxtts, trained, corpus, tmp_path, caplog, is_asked
+    myxtts, trained, corpus, tmp_path, caplog, is_set
 ):
     trained("finished")
     file = tmp_path / "mine.yaml"
-    file.write_text(f"training:\n  auto_tune: {str(is_asked).lower()}\n")
+    file.write_text(f"training:\n  auto_tune: {str(is_set).lower()}\n")
     assert myxtts("train-vocoder", "--data", corpus, "--config", file)[0] == 0
-    assert ("auto_tune has no say here" in caplog.text) is is_asked
+    assert ("auto_tune has no effect here" in caplog.text) is is_set
 
 
 @pytest.mark.parametrize("reason", ["SIGINT", "SIGTERM"])
@@ -132,7 +132,7 @@ def test_griffin_lim_has_nothing_to_train(myxtts, corpus, tmp_path):
     assert not (tmp_path / "run").exists() and not (corpus / "cached_features").exists()
 
 
-def test_an_unknown_kind_is_refused_with_those_there_are(myxtts, corpus):
+def test_an_unknown_kind_is_rejectd_with_those_there_are(myxtts, corpus):
     code, _, err = myxtts("train-vocoder", "--data", corpus, "--vocoder", "wavenet")
     assert code == 2
     assert "wavenet" in err and "griffin_lim, istft, hifigan" in err
@@ -167,6 +167,6 @@ def test_nothing_to_resume_is_an_error(myxtts, corpus, tmp_path):
     assert not (folder / "checkpoints").exists()
 
 
-def test_two_stages_are_asked_for_where_the_voice_is_trained(myxtts, corpus):
+def test_two_stages_are_a_flag_of_training_the_voice(myxtts, corpus):
     code, _, err = myxtts("train-vocoder", "--data", corpus, "--two-stage-training")
     assert code == 2 and "--two-stage-training" in err

@@ -56,11 +56,13 @@ def small_shards():
         yield
 
 
+CORPUS = {"count": 20, "seconds": (0.4, 0.9)}
+
+
 @pytest.fixture(scope="module")
-def prepared_once(tmp_path_factory) -> TinyCache:
+def prepared_once(shared_corpus) -> TinyCache:
     """Twenty utterances and their cache in three shards each; tests copy it."""
-    root = make_corpus(tmp_path_factory.mktemp("faults") / "corpus", 20, seconds=(0.4, 0.9))
-    tiny = locate(root)
+    tiny = locate(shared_corpus)
     prepare(tiny.utterances, tiny.location, workers=1)
     return tiny
 

@@ -111,11 +111,11 @@ def test_precompute_fails_and_names_what_could_not_be_prepared(corpus):
         opened(corpus, "precompute")
 
 
-def test_precompute_goes_on_once_the_recording_is_mended(corpus, corpus_path, reference):
+def test_precompute_goes_on_once_the_recording_is_mended(corpus, shared_corpus, reference):
     silence(corpus, 3)
     with pytest.raises(PreparationError):
         opened(corpus, "precompute")
-    wav_of(corpus, 3).write_bytes(wav_of(corpus_path, 3).read_bytes())
+    wav_of(corpus, 3).write_bytes(wav_of(shared_corpus, 3).read_bytes())
     assert_same_batches(arrays_of(opened(corpus, "precompute").train_batches(0)), reference["0"])
 
 
@@ -444,10 +444,10 @@ def test_auto_leaves_out_a_bad_recording_and_keeps_the_plan_after_a_restart(corp
     assert again.train.decision.action == auto_mode.READ
 
 
-def test_auto_uses_a_recording_once_it_is_mended(corpus, corpus_path, reference):
+def test_auto_uses_a_recording_once_it_is_mended(corpus, shared_corpus, reference):
     silence(corpus, 3)
     arrays_of(opened(corpus).train_batches(0))
-    wav_of(corpus, 3).write_bytes(wav_of(corpus_path, 3).read_bytes())
+    wav_of(corpus, 3).write_bytes(wav_of(shared_corpus, 3).read_bytes())
     data = opened(corpus)
     assert_same_batches(arrays_of(data.train_batches(0)), reference["0"])
     data.refresh()

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from myxtts.data.batches.plan import (
     BatchOptions,
     BatchPlan,
+    Layout,
+    describe_layout,
     plan_epoch,
     plan_in_order,
     round_up,
@@ -346,3 +348,70 @@ def test_groups_of_a_speaker_change_from_epoch_to_epoch():
         batches = [plan[i].tolist() for i in range(len(plan))]
         pairs.append({(a, b) for batch in batches for a in batch for b in batch if a < b})
     assert len(pairs[0] & pairs[1]) < 0.5 * len(pairs[0])
+
+
+# Groups of shards
+
+
+def layout(utterances: int, shards: int, limit: int) -> Layout:
+    """Shards of a hundred bytes; utterances go round them."""
+    return Layout(np.arange(utterances) % shards, np.full(shards, 100), limit)
+
+
+def test_batches_are_drawn_from_one_group_of_shards_each():
+    text, mel = speech_lengths(600)
+    where = layout(len(mel), 12, 500)
+    for epoch in range(3):
+        plan = plan_epoch(text, mel, BatchOptions(batch_size=16), epoch, layout=where)
+        assert sorted(plan.order.tolist()) == list(range(len(mel)))
+        group = plan.groups[plan_rows(plan)]
+        drawn = [set(where.shard[plan.order[group == number]].tolist()) for number in range(3)]
+        assert sorted(len(shards) for shards in drawn) == [2, 5, 5]
+        assert set.union(*drawn) == set(range(12))
+        assert np.all(np.diff(plan.groups) >= 0)
+
+
+def plan_rows(plan) -> np.ndarray:
+    """The batch of each planned utterance."""
+    return np.repeat(np.arange(len(plan)), plan.sizes)
+
+
+def test_a_global_shuffle_touches_nearly_all_shards_in_the_first_batches():
+    text, mel = speech_lengths()
+    plan = plan_epoch(text, mel, BatchOptions(batch_size=32), 1)
+    touched = np.unique(plan.order[: plan.bounds[5]] // 256)
+    assert len(touched) / (MANY / 256) > 0.95
+
+
+def test_groups_follow_from_the_seed_and_the_epoch():
+    text, mel = speech_lengths(600)
+    where, options = layout(len(mel), 12, 500), BatchOptions(batch_size=16)
+    plan = plan_epoch(text, mel, options, 2, layout=where)
+    assert_same(plan, plan_epoch(text, mel, options, 2, layout=where))
+    other = plan_epoch(text, mel, options, 3, layout=where)
+    assert not np.array_equal(plan.order, other.order)
+    first, then = (set(where.shard[p.order[: p.bounds[5]]].tolist()) for p in (plan, other))
+    assert first != then
+
+
+def test_the_longest_utterance_is_in_the_first_group_of_the_first_epoch():
+    text, mel = speech_lengths(600)
+    plan = plan_epoch(text, mel, BatchOptions(batch_size=16), 0, layout=layout(len(mel), 9, 300))
+    where = plan_rows(plan)[plan.order == np.argmax(mel)]
+    assert plan.groups[where].tolist() == [0]
+
+
+def test_groups_stay_with_their_batches():
+    text, mel = speech_lengths(600)
+    plan = plan_epoch(text, mel, BatchOptions(batch_size=16), 1, layout=layout(len(mel), 9, 300))
+    np.testing.assert_array_equal(plan.skip(3).groups, plan.groups[3:])
+    np.testing.assert_array_equal(plan.without(mel < 100).groups, plan.groups)
+    part = plan.part(2, 5)
+    assert len(part) == 3 and part.skip(1)[0].tolist() == plan[3].tolist()
+
+
+def test_a_layout_is_described_and_marked():
+    where = layout(10, 4, 250)
+    assert "within groups of about 2 of 4 shards" in describe_layout(where)
+    assert where.fingerprint() != layout(10, 4, 200).fingerprint()
+    assert where.fingerprint() == layout(10, 4, 250).fingerprint()

@@ -36,16 +36,13 @@ def small_shards(monkeypatch) -> None:
     monkeypatch.setattr(preparing, "shard_size", lambda utterances: 4)
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory) -> Path:
-    """Ten utterances; copies of it are changed, never it itself."""
-    return make_corpus(tmp_path_factory.mktemp("prepare") / "corpus", 10, seconds=(0.4, 0.8))
+CORPUS = {"count": 10, "seconds": (0.4, 0.8)}
 
 
 @pytest.fixture
-def tiny(original, tmp_path, small_shards) -> TinyCache:
+def tiny(corpus, small_shards) -> TinyCache:
     """A copy of the corpus, prepared in shards of four."""
-    tiny = locate(Path(shutil.copytree(original, tmp_path / "corpus")))
+    tiny = locate(corpus)
     prepare(tiny.utterances, tiny.location, workers=1)
     return tiny
 
@@ -57,8 +54,8 @@ def replace_text(root: Path, name: str, text: str) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_two_workers_make_the_same_bytes_as_one(original, tmp_path, small_shards):
-    caches = [locate(original, tmp_path / name) for name in ("one", "two")]
+def test_two_workers_make_the_same_bytes_as_one(shared_corpus, tmp_path, small_shards):
+    caches = [locate(shared_corpus, tmp_path / name) for name in ("one", "two")]
     seen = []
     one = prepare(caches[0].utterances, caches[0].location, workers=1)
     two = prepare(
@@ -176,8 +173,8 @@ def test_half_precision_rounds_what_float32_stores(tiny):
         np.testing.assert_array_equal(half[name]["pitch"], row["pitch"])
 
 
-def test_features_and_tokens_can_be_made_apart(original, tmp_path):
-    tiny = locate(original, tmp_path)
+def test_features_and_tokens_can_be_made_apart(shared_corpus, tmp_path):
+    tiny = locate(shared_corpus, tmp_path)
     assert prepare(tiny.utterances, tiny.location, workers=1, features=False).made == 10
     assert not tiny.location.features.index_files()
     assert prepare(tiny.utterances, tiny.location, workers=1, tokens=False).made == 10
@@ -195,13 +192,13 @@ def test_overwriting_makes_everything_anew_with_the_same_arrays(tiny):
     assert prepare(tiny.utterances, tiny.location, workers=1).made == 0
 
 
-def test_the_cache_moves_to_a_folder_of_its_own(original, tmp_path):
-    tiny = locate(original, tmp_path / "elsewhere")
-    expected = tmp_path / "elsewhere" / f"corpus-{hash64(str(original.resolve())):016x}"
-    assert tiny.folder == expected == cache_folder(original, str(tmp_path / "elsewhere"))
-    assert cache_folder(original) == original.resolve() / "cached_features"
+def test_the_cache_moves_to_a_folder_of_its_own(shared_corpus, tmp_path):
+    tiny = locate(shared_corpus, tmp_path / "elsewhere")
+    expected = tmp_path / "elsewhere" / f"corpus-{hash64(str(shared_corpus.resolve())):016x}"
+    assert tiny.folder == expected == cache_folder(shared_corpus, str(tmp_path / "elsewhere"))
+    assert cache_folder(shared_corpus) == shared_corpus.resolve() / "cached_features"
     prepare(tiny.utterances[:1], tiny.location, workers=1)
-    assert not (original / "cached_features").exists()
+    assert not (shared_corpus / "cached_features").exists()
     assert len(arrays(tiny.location)) == 1
 
 
@@ -275,11 +272,11 @@ def test_no_utterances_are_no_work(tiny):
     assert contents(tiny.folder) == before
 
 
-def test_the_preflight_refuses_before_a_shard_is_written(original, tmp_path, monkeypatch):
-    tiny = locate(original, tmp_path)
+def test_the_preflight_refuses_before_a_shard_is_written(shared_corpus, tmp_path, monkeypatch):
+    tiny = locate(shared_corpus, tmp_path)
     usage = shutil.disk_usage(tmp_path)
     needed = estimate_bytes(tiny.utterances, tiny.location.settings)
-    frames = sum(len(row["mel"]) for row in _stored_elsewhere(original, tmp_path).values())
+    frames = sum(len(row["mel"]) for row in _stored_elsewhere(shared_corpus, tmp_path).values())
     padding = sum(column.unit for column in tiny.location.settings.columns)
     assert needed - padding == pytest.approx(frames * 168, rel=0.02)  # 80 x 2 bytes, and 2 x 4
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=60 * 2**20))
@@ -295,8 +292,8 @@ def test_the_preflight_refuses_before_a_shard_is_written(original, tmp_path, mon
     assert not list(tiny.folder.rglob("*.mel"))
 
 
-def _stored_elsewhere(original: Path, tmp_path: Path) -> dict:
-    other = locate(original, tmp_path / "other")
+def _stored_elsewhere(shared_corpus: Path, tmp_path: Path) -> dict:
+    other = locate(shared_corpus, tmp_path / "other")
     prepare(other.utterances, other.location, workers=1)
     return arrays(other.location)
 

@@ -8,6 +8,7 @@ import soundfile
 
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.batches.graph_reader import ReaderOptions
+from myxtts.data.batches.parts import Share, part_numbers
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, features_of, load_samples
 from myxtts.data.segments.reader import segment_batches
@@ -92,6 +93,40 @@ def test_for_validation_it_is_the_middle_of_each_in_order():
     flat = [segment for batch in found for segment in batch]
     expected = [14, 0, 0, 0, 44, 0, 22, 0, 10, 4]
     assert flat == list(enumerate(expected))
+
+
+# Plans that replicas share.
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("batch_size", [4, 5, 16])
+def test_the_replicas_together_have_the_planned_segments_in_order(replicas, batch_size):
+    whole = plan(batch_size=batch_size, epoch=3)
+    together = [whole.shared(Share(8, rank, replicas)) for rank in range(replicas)]
+    numbers = part_numbers(len(whole[0]), 8).tolist()
+    for rank, (own, part) in enumerate(together):
+        assert len(own) == len(whole)
+        assert all(len(own[batch]) == len(part) > 0 for batch in range(len(own)))
+        first, count = 8 // replicas * rank, len(part)
+        assert (part + first).tolist() == numbers[:count]
+        numbers = numbers[count:]
+    assert numbers == []
+    found = [segments_of(own) for own, _ in together]
+    for number, batch in enumerate(segments_of(whole)):
+        assert [segment for one in found for segment in one[number]] == batch
+
+
+def test_a_shared_plan_is_resumed_like_a_whole_one():
+    own, _ = plan(batch_size=4).shared(Share(4, 1, 2))
+    assert segments_of(own.skip(1)) == segments_of(own)[1:]
+
+
+def test_a_batch_of_fewer_segments_than_workers_is_rejected():
+    with pytest.raises(UserError) as raised:
+        plan(batch_size=3).shared(Share(4, 0, 4))
+    assert str(raised.value) == (
+        "a batch of 3 segments cannot be shared by 4 workers: raise --stage2-batch-size"
+    )
 
 
 # Stored columns.

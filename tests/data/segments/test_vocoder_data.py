@@ -20,7 +20,6 @@ from myxtts.data.store.errors import CacheError, PreparationError
 from myxtts.errors import UserError
 from tests.data.conftest import configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches
-from tests.helpers.make_corpus import make_corpus
 from tests.helpers.tiny_cache import contents, flip_bit
 
 FRAMES, SIZE = 24, 4  # some recordings are shorter than a segment
@@ -37,26 +36,16 @@ def open_segments(path: Path, predictor: Predictor | None = None, **settings) ->
     )
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory) -> Path:
-    """Twelve short recordings, of which three are held out; nothing may be written to it."""
-    return make_corpus(
-        tmp_path_factory.mktemp("segments") / "corpus", 12, speakers=2, seconds=(0.2, 0.6)
-    )
+CORPUS = {"count": 12, "speakers": 2, "seconds": (0.2, 0.6)}  # of which three are held out
 
 
 @pytest.fixture(scope="module")
-def stored_path(original, tmp_path_factory) -> Path:
-    """The same with its features and waveforms in the cache; nothing may be written to it."""
+def stored_path(shared_corpus, tmp_path_factory) -> Path:
+    """The corpus with its features and waveforms in the cache; nothing may be written to it."""
     path = tmp_path_factory.mktemp("segments") / "stored"
-    shutil.copytree(original, path)
+    shutil.copytree(shared_corpus, path)
     open_segments(path, preprocessing_mode="precompute")
     return path
-
-
-@pytest.fixture
-def corpus(original, tmp_path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "corpus"))
 
 
 @pytest.fixture

@@ -13,21 +13,22 @@ from myxtts.data.features.features import compute_features
 from myxtts.data.features.keys import keys_of
 from myxtts.data.features.prepare import prepare
 from myxtts.data.store.errors import CacheError
-from myxtts.data.store.packed_cache import NOT_CACHED, memory_cache, open_cache
+from myxtts.data.store.packed_cache import memory_cache, open_cache
 from myxtts.data.store.shard_writer import Column, Row, hash64
 from myxtts.data.store.store import Store, mmap
-from myxtts.data.store.view import ColumnData, StoreView
-from tests.helpers.make_corpus import make_corpus
+from myxtts.data.store.view import NOT_CACHED, ColumnData, StoreView
 from tests.helpers.tiny_cache import ROOT, TinyCache, locate
 
 COLUMNS = (Column("wave", "float32", 2), Column("count", "int32"))
 
 
+CORPUS = {"count": 10, "speakers": 2}
+
+
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory) -> TinyCache:
+def tiny(shared_corpus) -> TinyCache:
     """Ten utterances of two speakers in shards of four."""
-    root = make_corpus(tmp_path_factory.mktemp("cache") / "corpus", 10, speakers=2)
-    tiny = locate(root)
+    tiny = locate(shared_corpus)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(preparing, "shard_size", lambda utterances: 4)
         prepare(tiny.utterances, tiny.location, workers=1)

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import threading
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from myxtts.data.store import store as storing
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.shard_index import Strings
-from myxtts.data.store.shard_writer import Column, Row, hash64
+from myxtts.data.store.shard_writer import Column, Row, ShardDraft, hash64
 from myxtts.data.store.store import Store, fingerprint, shard_name
+from tests.helpers.held_store import held_elsewhere
 
 COLUMNS = (Column("wave", "float16", 3), Column("count", "int32"))
 
@@ -241,6 +243,75 @@ def test_a_store_is_written_by_one_at_a_time(store):
             assert not held
     with store.try_lock() as held:
         assert held
+
+
+def test_a_store_that_is_shared_is_shared_again_but_held_by_nobody_alone(store):
+    with store.share(), store.share():
+        with store.try_lock() as held:
+            assert not held
+        with pytest.raises(CacheError, match="this program is filling"), store.lock():
+            pass
+    with store.lock():
+        with pytest.raises(CacheError, match="this program is filling"), store.share():
+            pass
+        assert store.is_held_here and not store.is_shared_here
+
+
+def test_whoever_wants_a_store_alone_waits_for_all_that_share_it(store, caplog):
+    with held_elsewhere(store.folder, shared=True) as other:
+        with store.share(), store.try_lock() as held:
+            assert not held
+        threading.Timer(0.3, other.kill).start()
+        with store.lock():
+            assert other.wait(5) < 0
+    assert "is being written by another process: waiting" in caplog.text
+
+
+def test_whoever_shares_a_store_waits_for_the_one_that_holds_it_alone(store, caplog):
+    with held_elsewhere(store.folder, shared=False) as other:
+        threading.Timer(0.3, other.kill).start()
+        with store.share():
+            assert other.wait(5) < 0
+    assert "is being written by another process: waiting" in caplog.text
+
+
+def test_a_manifest_is_written_next_to_those_who_share_the_store(store):
+    written = (store.folder / "store.json").read_bytes()
+    (store.folder / "store.json").unlink()
+    with held_elsewhere(store.folder, shared=True):
+        store.create()
+    assert (store.folder / "store.json").read_bytes() == written
+
+
+def test_files_that_others_are_writing_are_no_problems(store):
+    (store.folder / "0123.wave.77.tmp").write_bytes(b"half")
+    with held_elsewhere(store.folder, shared=True):
+        assert store.verify() == []
+    assert [problem.file for problem in store.verify()] == ["0123.wave.77.tmp"]
+
+
+def test_two_who_write_the_same_shard_do_not_meet(store):
+    rows = [make_row(0, 4), make_row(1, 5)]
+    first, second = (ShardDraft(store.folder, COLUMNS, "00ff", 0) for _ in range(2))
+    with first, second:
+        for row in rows:
+            first.add(row)
+            second.add(row)
+        store._publish(first.write_columns())
+        before = {path.name: path.read_bytes() for path in store.folder.iterdir()}
+        before = {name: content for name, content in before.items() if ".tmp" not in name}
+        store._publish(second.write_columns())
+    assert {path.name: path.read_bytes() for path in store.folder.iterdir()} == before
+    assert store.verify() == []
+
+
+def test_a_draft_that_another_process_deleted_is_explained(store):
+    with ShardDraft(store.folder, COLUMNS, "00ff", 0) as draft:
+        draft.add(make_row(0, 4))
+        store.remove_leftovers()
+        with pytest.raises(CacheError, match=r"00ff\.wave.* was deleted .* flock between hosts"):
+            draft.write_columns()
+    assert store.verify() == []
 
 
 def test_a_lock_that_finds_no_room_is_explained(store, monkeypatch):

@@ -74,10 +74,10 @@ def make_trainer(corpus: Path, folder: Path, resume=None, voice=None, **settings
 
 
 @pytest.fixture(scope="module")
-def short(corpus, tmp_path_factory) -> Path:
+def short(shared_corpus, tmp_path_factory) -> Path:
     """A vocoder trained in one go. Not to be written to."""
     folder = tmp_path_factory.mktemp("short") / "run"
-    assert make_trainer(corpus, folder).train() == "finished"
+    assert make_trainer(shared_corpus, folder).train() == "finished"
     tf.config.run_functions_eagerly(False)
     return folder
 
@@ -89,10 +89,10 @@ def finished(short, tmp_path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def two_stages(corpus, tmp_path_factory) -> Path:
+def two_stages(shared_corpus, tmp_path_factory) -> Path:
     """A voice and its vocoder, trained in one go. Not to be written to."""
     folder = tmp_path_factory.mktemp("both") / "run"
-    assert TwoStageTrainer(run_config(corpus, folder, **BOTH)).train() == "finished"
+    assert TwoStageTrainer(run_config(shared_corpus, folder, **BOTH)).train() == "finished"
     tf.config.run_functions_eagerly(False)
     return folder
 
@@ -157,9 +157,9 @@ def test_what_was_trained_is_what_is_exported(short):
 
 
 @pytest.mark.timeout(900)  # processes that import TensorFlow
-def test_a_run_that_is_stopped_and_killed_ends_with_the_same_bits(corpus, short, tmp_path):
+def test_a_run_that_is_stopped_and_killed_ends_with_the_same_bits(shared_corpus, short, tmp_path):
     folder, config = tmp_path / "run", tmp_path / "config.yaml"
-    save_config(run_config(corpus, folder, **SHORT), config)
+    save_config(run_config(shared_corpus, folder, **SHORT), config)
     again = {"verb": "train-vocoder"}
 
     stopped = train("--config", config, signal_number=signal.SIGTERM, at_step=1, **again)
@@ -172,15 +172,17 @@ def test_a_run_that_is_stopped_and_killed_ends_with_the_same_bits(corpus, short,
     assert "step 1, epoch 1" in killed.stderr  # it went on from the last checkpoint
     assert step_of(folder) == 2  # the third was lost
 
-    assert make_trainer(corpus, folder, resume=True).train() == "finished"
+    assert make_trainer(shared_corpus, folder, resume=True).train() == "finished"
     assert step_of(folder) == 4
     assert_same_run(folder, short, "vocoder")
 
 
-def test_as_a_graph_it_is_traced_once_and_computes_the_same(corpus, short, tmp_path, messages):
+def test_as_a_graph_it_is_traced_once_and_computes_the_same(
+    shared_corpus, short, tmp_path, messages
+):
     # The held-out batch is smaller than the others.
     settings = {"enable_eager_debug": False, "stage2_max_steps": 2}
-    assert make_trainer(corpus, tmp_path / "run", **settings).train() == "finished"
+    assert make_trainer(shared_corpus, tmp_path / "run", **settings).train() == "finished"
     assert "finished after 2 steps; the step ran as a graph, traced 1 x for 1 shapes" in messages()
     assert "vocoder istft" in messages()
     assert "on spectra alone; 2 steps of 2 batches an epoch" in messages()
@@ -189,18 +191,18 @@ def test_as_a_graph_it_is_traced_once_and_computes_the_same(corpus, short, tmp_p
         assert found[name] == pytest.approx(expected[name], rel=1e-3), name
 
 
-def test_a_finished_run_takes_no_step_again(corpus, finished, short, messages):
-    assert make_trainer(corpus, finished).train() == "finished"
+def test_a_finished_run_takes_no_step_again(shared_corpus, finished, short, messages):
+    assert make_trainer(shared_corpus, finished).train() == "finished"
     assert "finished after 4 steps; the step ran never" in messages()
     assert_same_run(finished, short, "vocoder")
 
 
-def test_pieces_are_as_long_as_asked_for_or_as_the_kind_wants(corpus, tmp_path):
+def test_pieces_are_as_long_as_asked_for_or_as_the_kind_wants(shared_corpus, tmp_path):
     for seconds, frames in {0.0: 48, 0.15: 12, 0.001: 1}.items():
-        trainer = make_trainer(corpus, tmp_path, stage2_max_audio_seconds=seconds)
+        trainer = make_trainer(shared_corpus, tmp_path, stage2_max_audio_seconds=seconds)
         assert trainer.frames == frames and not trainer.is_adversarial
     settings = {"stage2_max_audio_seconds": 0.0, "vocoder_adversarial": True}
-    assert make_trainer(corpus, tmp_path, **settings).frames == 32
+    assert make_trainer(shared_corpus, tmp_path, **settings).frames == 32
 
 
 def test_runtime_trains_the_same_and_stores_nothing(tmp_path, short):
@@ -216,26 +218,26 @@ def test_runtime_trains_the_same_and_stores_nothing(tmp_path, short):
 # Going on from something else.
 
 
-def test_a_vocoder_goes_on_from_another(corpus, short, tmp_path):
-    trainer = make_trainer(corpus, tmp_path, stage2_from=str(short))
+def test_a_vocoder_goes_on_from_another(shared_corpus, short, tmp_path):
+    trainer = make_trainer(shared_corpus, tmp_path, stage2_from=str(short))
     found = trainer.model.pre.kernel.numpy()
     np.testing.assert_array_equal(found, final_state(short)["model/pre/kernel"])
 
 
-def test_a_vocoder_of_other_mels_is_not_gone_on_from(corpus, tmp_path):
+def test_a_vocoder_of_other_mels_is_not_gone_on_from(shared_corpus, tmp_path):
     folder = save_vocoder(tmp_path / "other", tiny_vocoder(OTHER_MELS), OTHER_MELS)
     with pytest.raises(CheckpointError, match="made for other mels.*sample_rate 8000 here 22050"):
-        make_trainer(corpus, tmp_path / "run", stage2_from=str(folder))
+        make_trainer(shared_corpus, tmp_path / "run", stage2_from=str(folder))
 
 
-def test_what_has_nothing_to_train_is_refused(corpus, tmp_path):
+def test_what_has_nothing_to_train_is_refused(shared_corpus, tmp_path):
     with pytest.raises(UserError, match="griffin_lim has nothing to train.*istft or hifigan"):
-        make_trainer(corpus, tmp_path, vocoder_type="griffin_lim")
+        make_trainer(shared_corpus, tmp_path, vocoder_type="griffin_lim")
 
 
-def test_another_width_is_refused(corpus, finished):
+def test_another_width_is_refused(shared_corpus, finished):
     with pytest.raises(UserError) as caught:
-        make_trainer(corpus, finished, istft_dim=16, vocoder_adversarial=True).train()
+        make_trainer(shared_corpus, finished, istft_dim=16, vocoder_adversarial=True).train()
     assert str(caught.value).splitlines()[1:-1] == [
         "  model.istft_dim: 8 in the run, 16 now",
         "  training.vocoder_adversarial: false in the run, true now",
@@ -243,17 +245,17 @@ def test_another_width_is_refused(corpus, finished):
     assert step_of(finished) == 4
 
 
-def test_other_pieces_go_on_with_the_epochs_first_batch(corpus, finished, messages):
+def test_other_pieces_go_on_with_the_epochs_first_batch(shared_corpus, finished, messages):
     # The last step was the second of its epoch, and another batch size cuts that otherwise.
     settings = {"stage2_batch_size": 2, "stage2_max_steps": 5}
-    assert make_trainer(corpus, finished, **settings).train() == "finished"
+    assert make_trainer(shared_corpus, finished, **settings).train() == "finished"
     assert "resuming with the first batch of epoch 2" in messages()
     state = load_state(saved_states(finished / "checkpoints")[-1])
     assert (state.step, state.facts["epoch"], state.facts["number"]) == (5, 1, 1)
 
 
-def test_starting_over_keeps_the_old_run_beside(corpus, finished, short):
-    make_trainer(corpus, finished, resume=False, stage2_max_steps=1).train()
+def test_starting_over_keeps_the_old_run_beside(shared_corpus, finished, short):
+    make_trainer(shared_corpus, finished, resume=False, stage2_max_steps=1).train()
     assert step_of(finished) == 1
     assert_same_run(finished.with_name("run.1"), short, "vocoder")
 
@@ -276,8 +278,8 @@ class Board:
         self.given.append((step, name, array.shape))
 
 
-def test_the_first_validation_utterance_is_copied_every_so_often(corpus, tmp_path):
-    trainer = make_trainer(corpus, tmp_path / "run")
+def test_the_first_validation_utterance_is_copied_every_so_often(shared_corpus, tmp_path):
+    trainer = make_trainer(shared_corpus, tmp_path / "run")
     source, board = trainer.prepare_datasets().val, Board()
     hook = CopyHook(trainer.model, source, 2, board)
     for step in (1, 2, 3, 4):
@@ -296,30 +298,31 @@ def test_the_first_validation_utterance_is_copied_every_so_often(corpus, tmp_pat
 # On the mels that a voice predicts.
 
 
-def test_a_vocoder_trains_on_the_mels_of_a_voice(two_stages, corpus, tmp_path, capsys):
+def test_a_vocoder_trains_on_the_mels_of_a_voice(two_stages, shared_corpus, tmp_path, capsys):
     folder, config = tmp_path / "run", tmp_path / "config.yaml"
-    save_config(run_config(corpus, folder, **{**SHORT, "stage2_max_steps": 1}), config)
+    save_config(run_config(shared_corpus, folder, **{**SHORT, "stage2_max_steps": 1}), config)
     words = ["train-vocoder", "--config", config, "--on-predicted-mels", two_stages]
     assert main([str(word) for word in words]) == 0
     assert f"the vocoder is in {folder}" in capsys.readouterr().out
     voice = load_voice(two_stages)
     (state, *_) = saved_states(folder / "checkpoints")
     assert load_state(state).facts["mels"] == voice_hash(voice)
-    (store,) = corpus.glob("cached_features/predicted-*")
+    (store,) = shared_corpus.glob("cached_features/predicted-*")
     assert voice_hash(voice) in (store / "store.json").read_text()
     # On those of the recordings it is another training.
     with pytest.raises(
         UserError,
         match="it is trained on: those of the voice .*, those of the recordings now",
     ):
-        make_trainer(corpus, folder).train()
+        make_trainer(shared_corpus, folder).train()
 
 
-def test_every_utterance_has_the_mel_that_the_voice_says_of_it(two_stages, corpus, tmp_path):
+def test_every_utterance_has_the_mel_that_the_voice_says_of_it(two_stages, shared_corpus, tmp_path):
     voice = load_voice(two_stages)
     # In shards of its own order, and batches of three.
-    source = make_trainer(corpus, tmp_path, voice=voice, batch_size=3).prepare_datasets().train
-    data = TrainingData(run_config(corpus, tmp_path, **{**SHORT, "batch_size": 1}))
+    trainer = make_trainer(shared_corpus, tmp_path, voice=voice, batch_size=3)
+    source = trainer.prepare_datasets().train
+    data = TrainingData(run_config(shared_corpus, tmp_path, **{**SHORT, "batch_size": 1}))
     own = {}
     for batch in islice(data.train_batches(), 5):  # one utterance each
         (at,) = np.asarray(batch["index"]).tolist()
@@ -354,7 +357,7 @@ def test_two_stages_leave_a_voice_and_its_vocoder(two_stages):
 
 
 def test_listeners_that_fail_hear_of_everything_and_end_neither_stage(
-    corpus, tmp_path, monkeypatch, messages
+    shared_corpus, tmp_path, monkeypatch, messages
 ):
     heard = []
 
@@ -373,7 +376,8 @@ def test_listeners_that_fail_hear_of_everything_and_end_neither_stage(
         for what in ("after_step", "record_validation", "finish", "close"):
             monkeypatch.setattr(one, what, failing(what))
     settings = BOTH | {"max_steps": 1, "stage2_max_steps": 1, "use_wandb": True}
-    assert TwoStageTrainer(run_config(corpus, tmp_path / "run", **settings)).train() == "finished"
+    trainer = TwoStageTrainer(run_config(shared_corpus, tmp_path / "run", **settings))
+    assert trainer.train() == "finished"
     assert (step_of(tmp_path / "run"), step_of(tmp_path / "run" / "stage2")) == (1, 1)
 
     names = {one.__name__ for one in listeners}
@@ -389,9 +393,9 @@ def test_listeners_that_fail_hear_of_everything_and_end_neither_stage(
 
 
 @pytest.mark.timeout(900)  # processes that import TensorFlow
-def test_a_kill_in_either_stage_changes_nothing(corpus, two_stages, tmp_path, messages):
+def test_a_kill_in_either_stage_changes_nothing(shared_corpus, two_stages, tmp_path, messages):
     folder, config = tmp_path / "run", tmp_path / "config.yaml"
-    save_config(run_config(corpus, folder, **BOTH), config)
+    save_config(run_config(shared_corpus, folder, **BOTH), config)
 
     killed = train("--config", config, signal_number=signal.SIGKILL, at_step=3)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -403,22 +407,25 @@ def test_a_kill_in_either_stage_changes_nothing(corpus, two_stages, tmp_path, me
     assert "the second stage: istft" in killed.stderr
     assert (step_of(folder), step_of(folder / "stage2")) == (3, 2)
 
-    assert TwoStageTrainer(run_config(corpus, folder, **BOTH), resume=True).train() == "finished"
+    trainer = TwoStageTrainer(run_config(shared_corpus, folder, **BOTH), resume=True)
+    assert trainer.train() == "finished"
     assert "finished after 3 steps; the step ran never" in messages()
     assert_same_run(folder, two_stages, "voice")
     assert_same_run(folder / "stage2", two_stages / "stage2", "vocoder")
 
     # And once more, when there is nothing left to do.
-    assert TwoStageTrainer(run_config(corpus, folder, **BOTH)).train() == "finished"
+    assert TwoStageTrainer(run_config(shared_corpus, folder, **BOTH)).train() == "finished"
     assert "finished after 4 steps; the step ran never" in messages()
     assert_same_run(folder / "stage2", two_stages / "stage2", "vocoder")
 
 
-def test_the_second_stage_hears_the_voice_of_the_first(corpus, two_stages, tmp_path, messages):
+def test_the_second_stage_hears_the_voice_of_the_first(
+    shared_corpus, two_stages, tmp_path, messages
+):
     folder = Path(shutil.copytree(two_stages, tmp_path / "run"))
     shutil.rmtree(folder / "stage2")
     settings = {**BOTH, "stage2_on_predicted_mels": True, "stage2_max_steps": 1}
-    assert TwoStageTrainer(run_config(corpus, folder, **settings)).train() == "finished"
+    assert TwoStageTrainer(run_config(shared_corpus, folder, **settings)).train() == "finished"
     assert "finished after 3 steps; the step ran never" in messages()
     (state,) = saved_states(folder / "stage2" / "checkpoints")
     assert load_state(state).facts["mels"] == voice_hash(load_voice(folder))
@@ -427,7 +434,7 @@ def test_the_second_stage_hears_the_voice_of_the_first(corpus, two_stages, tmp_p
     assert found["mel_loss"] != pytest.approx(recorded["mel_loss"], rel=1e-2)
 
 
-def test_who_stops_the_first_stage_stops_the_second(corpus, tmp_path, monkeypatch):
+def test_who_stops_the_first_stage_stops_the_second(shared_corpus, tmp_path, monkeypatch):
     take_step = TrainingLoop._step
 
     def step(self, *args):
@@ -436,7 +443,7 @@ def test_who_stops_the_first_stage_stops_the_second(corpus, tmp_path, monkeypatc
 
     monkeypatch.setattr(TrainingLoop, "_step", step)
     folder = tmp_path / "run"
-    assert TwoStageTrainer(run_config(corpus, folder, **BOTH)).train() == "SIGINT"
+    assert TwoStageTrainer(run_config(shared_corpus, folder, **BOTH)).train() == "SIGINT"
     assert step_of(folder) == 1 and not (folder / "stage2").exists()
 
 
@@ -452,11 +459,11 @@ def test_who_stops_the_first_stage_stops_the_second(corpus, tmp_path, monkeypatc
     ],
 )
 def test_what_the_second_stage_cannot_do_is_found_before_the_first(
-    corpus, tmp_path, settings, message
+    shared_corpus, tmp_path, settings, message
 ):
     folder = tmp_path / "run"
     with pytest.raises(UserError, match=message):
-        TwoStageTrainer(run_config(corpus, folder, **{**BOTH, **settings})).train()
+        TwoStageTrainer(run_config(shared_corpus, folder, **{**BOTH, **settings})).train()
     assert not (folder / "checkpoints").exists()
 
 
