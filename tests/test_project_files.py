@@ -1,6 +1,7 @@
 """The files around the package: they parse, agree with it, and point to what exists."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,31 @@ def test_an_image_is_built_from_files_that_are_sent():
     for path in DOCKERFILES:
         copies = re.findall(r"^COPY (?!--from)(.+) \S+$", path.read_text(), re.MULTILINE)
         assert {word for copy in copies for word in copy.split()} <= sent
+
+
+# The scripts of docs/cluster.md, which no scheduler runs here.
+
+
+def blocks(kind: str) -> list[str]:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("script", blocks("bash"), ids=lambda script: script.split("\n")[1])
+def test_a_script_of_slurm_is_a_script(script):
+    assert script.startswith("#!/bin/bash\n#SBATCH ")
+    assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
+
+
+def test_the_jobs_of_kubernetes_name_the_workers_that_they_start():
+    objects = [one for block in blocks("yaml") for one in yaml.safe_load_all(block)]
+    service, training, preparing = objects
+    spec, pod = training["spec"], training["spec"]["template"]["spec"]
+    job, domain = training["metadata"]["name"], service["metadata"]["name"]
+    assert service["spec"]["selector"] == {"job-name": job} and pod["subdomain"] == domain
+    (variable,) = pod["containers"][0]["env"]
+    assert variable["name"] == "MYXTTS_WORKERS"
+    expected = [f"{job}-{index}.{domain}:2222" for index in range(spec["completions"])]
+    assert variable["value"].split(",") == expected and spec["parallelism"] == len(expected)
+    (container,) = preparing["spec"]["template"]["spec"]["containers"]
+    assert container["command"][-1].endswith(f"/{preparing['spec']['completions']}")

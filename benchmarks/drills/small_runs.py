@@ -130,7 +130,7 @@ def stored(corpus: Path, skip_unreadable: bool = False) -> dict[str, dict[str, b
     these are the numbers that a reader without checks would get.
     """
     from myxtts.data.store.errors import CacheError
-    from myxtts.data.store.store import read_store
+    from myxtts.data.store.places import read_store
     from myxtts.data.store.view import StoreView
 
     found: dict[str, dict[str, bytes]] = {}

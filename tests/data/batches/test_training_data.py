@@ -1,5 +1,6 @@
 """An endless stream of batches over epochs, which goes on from anywhere."""
 
+import contextlib
 import gc
 import os
 import threading
@@ -70,7 +71,15 @@ def test_data_that_is_dropped_leaves_no_mappings_threads_or_descriptors(prepared
         lines = Path("/proc/self/maps").read_text().splitlines()
         return [line for line in lines if str(prepared) in line]
 
-    found = []
+    def open_files() -> list[str]:
+        links = []
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+                links.append(os.readlink(f"/proc/self/fd/{name}"))
+        return links
+
+    files = []
+    held = []
     for native in (True, False) * 3:
         data = TrainingData(configured(prepared, use_tf_native_loading=native))
         next(iter(data.train_batches()))
@@ -79,11 +88,10 @@ def test_data_that_is_dropped_leaves_no_mappings_threads_or_descriptors(prepared
         assert mappings()
         del data
         gc.collect()  # the graphs of TensorFlow refer to themselves
-        held = (
-            len(graph_reader._gathers),
-            threading.active_count(),
-            len(os.listdir("/proc/self/fd")),
-        )
-        found.append((mappings(), *held))
-    assert found[-1] == found[1]
-    assert found[-1][0] == []
+        assert mappings() == []
+        files.append(open_files())
+        held.append((len(graph_reader._gathers), threading.active_count()))
+    assert held[-1] == held[1]
+    assert not [link for link in files[-1] if str(prepared) in link]
+    # Other libraries of this process open one when they like; a leak opens one for each data.
+    assert len(files[-1]) - len(files[1]) < len(files) - 2, (files[1], files[-1])
