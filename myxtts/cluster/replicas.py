@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from myxtts.cluster.presence import Presence, WorkerLost
 from myxtts.cluster.rendezvous import Worker
+from myxtts.cluster.sums import pack, tree_sum, unpack
 from myxtts.errors import UserError
 from myxtts.monitoring.heartbeat import doing
 
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 # for its batch and how long it computed, in milliseconds.
 REPORT = ("asked to end", "data_ms", "compute_ms")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+CONNECT_SECONDS = 300  # all workers have met before
 
 
 class Replicas:
@@ -45,8 +47,12 @@ class Replicas:
         """A worker as messages name it."""
         return f"worker {rank}"
 
-    def sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The sum of each tensor over all replicas, which all get; callable in a graph."""
+    def sum(self, tensors: Sequence[tf.Tensor], is_exact: bool = False) -> list[tf.Tensor]:
+        """The sum of each tensor over all replicas, which all get; callable in a graph.
+
+        An exact sum is `tree_sum` over the ranks: where the replicas have added up their own parts
+        in the same way, its bits do not depend on their number.
+        """
         return list(tensors)
 
     def exchange(self, values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -109,6 +115,7 @@ class Gang(Replicas):
             worker.source,
         )
         self.presence.wait_for_all()
+        logger.info("connecting; this worker ends where that takes more than %d s", CONNECT_SECONDS)
         _use_one_gpu(worker.local_rank)
         self._strategy = _connect(worker)
         self._limited = tf.distribute.experimental.CommunicationOptions(timeout_seconds=timeout)
@@ -117,14 +124,19 @@ class Gang(Replicas):
     def name(self, rank: int) -> str:
         return self.worker.name(rank)
 
-    def sum(self, tensors: Sequence[tf.Tensor], is_limited: bool = True) -> list[tf.Tensor]:
+    def sum(
+        self, tensors: Sequence[tf.Tensor], is_exact: bool = False, is_limited: bool = True
+    ) -> list[tf.Tensor]:
         options = self._limited if is_limited else None
 
         def add_up(*values: tf.Tensor) -> list[tf.Tensor]:
             # Tensors of this replica's own device: the strategy looks for it in their names.
             own = [tf.identity(value) for value in values]
             context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, own, options)
+            if not is_exact:
+                return context.all_reduce(tf.distribute.ReduceOp.SUM, own, options)
+            rows = context.all_gather(pack(own)[None], axis=0, options=options)
+            return unpack(tree_sum(rows, self.count), own)
 
         return self._strategy.run(add_up, args=tuple(tensors))
 
@@ -216,11 +228,28 @@ def _connect(worker: Worker) -> tf.distribute.Strategy:
         rpc_layer="grpc",
     )
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    with _limited(CONNECT_SECONDS):
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
     # TensorFlow takes SIGTERM for itself, and would swallow it.
     for number, handler in handlers.items():
         signal.signal(number, handler)
     return strategy
+
+
+@contextlib.contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    """Let the system end this process where the block takes longer.
+
+    TensorFlow keeps all of Python waiting while it connects: where a worker dies in that moment,
+    no thread of ours could notice.
+    """
+    handler = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
 
 
 def _use_one_gpu(place: int) -> None:

@@ -153,6 +153,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--lr", "--learning-rate"), "training.learning_rate"),
     Flag(("--grad-accum",), "training.gradient_accumulation_steps"),
     Flag(("--micro-batches",), "training.micro_batches"),
+    Flag(("--exact-sums",), "training.exact_sums", "true"),
     Flag(("--worker-timeout",), "training.worker_timeout"),
     Flag(("--checkpoint-dir",), "training.checkpoint_dir"),
     Flag(("--save-interval",), "training.save_interval"),

@@ -42,6 +42,11 @@ class TrainingConfig(Section):
         low=0,
         high=65_536,
     )
+    exact_sums: bool = option(
+        False,
+        "add up micro-batches in one order, so that any number of workers trains to the same bits; "
+        "each worker then receives the gradients of all others",
+    )
     ema_decay: float = option(0.999, "decay of the EMA weights (0: none)", low=0.0, high=0.99999)
 
     # The losses

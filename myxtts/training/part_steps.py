@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from myxtts.checkpoints import seeds_of
 from myxtts.cluster.replicas import REPORT, Replicas
+from myxtts.cluster.sums import pack, tree_sum, unpack
 from myxtts.data.batches.parts import Share
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.losses import Counts, XTTSLoss, scaled_weights, weighted_sum
@@ -74,7 +75,9 @@ def make_parts_step(
         _set_seeds(seeds, (number + 1) * share.parts)
         computed = now_after(gradients)
         replicas.note_computed(tf.cast(1e3 * (computed - began), tf.float32))
-        *gradients, own_terms = replicas.sum([*gradients, tf.stack(list(terms.values()))])
+        *gradients, own_terms = replicas.sum(
+            [*gradients, tf.stack(list(terms.values()))], share.is_exact
+        )
         added_up = now_after(gradients)
         terms = dict(zip(terms, tf.unstack(own_terms, len(terms)), strict=True))
         total, weighted = weighted_sum(terms, scaled_weights(loss.weights, factors))
@@ -120,6 +123,8 @@ def sum_over_parts(compute: Callable[[tf.Tensor], Any], share: Share, part: tf.T
 
     `zeros` has the structure of what `compute` returns.
     """
+    if share.is_exact:
+        return _exact_sum_over_parts(compute, share.own, part, zeros)
 
     def add(number: tf.Tensor, total: Any) -> Any:
         found = compute(number)
@@ -136,6 +141,21 @@ def sum_over_parts(compute: Callable[[tf.Tensor], Any], share: Share, part: tf.T
         parallel_iterations=1,
     )
     return total
+
+
+def _exact_sum_over_parts(compute: Callable, own: int, part: tf.Tensor, zeros: Any):
+    """The same sum in the order of `tree_sum`, which keeps what is computed of every part."""
+
+    def next_part(number: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+        has_rows = tf.reduce_any(part == number)
+        found = tf.cond(has_rows, lambda: pack(compute(number)), lambda: pack(zeros))
+        return number + 1, rows.write(number, found)
+
+    rows = tf.TensorArray(tf.float32, own, element_shape=pack(zeros).shape)
+    _, rows = tf.while_loop(
+        lambda number, _: number < own, next_part, (tf.constant(0), rows), parallel_iterations=1
+    )
+    return unpack(tree_sum(rows.stack(), own), zeros)
 
 
 def zeros_like(variables: Sequence) -> list[tf.Tensor]:

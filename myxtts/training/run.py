@@ -204,7 +204,9 @@ class TrainingRun:
     def _share_of(self, source, saved: SavedState | None) -> Share | None:
         """The parts of every batch that this replica computes; None where batches stay whole."""
         known = saved.facts.get("micro_batches", 1) if saved else 0
-        parts = self.config.training.micro_batches or known or usual_parts(self.replicas.count)
+        training, replicas = self.config.training, self.replicas
+        usual = usual_parts(replicas.count, training.exact_sums)
+        parts = training.micro_batches or known or usual
         if known and parts != known:
             logger.warning(
                 "%s was trained with %d micro-batches: the same batches are now cut into %d",
@@ -212,7 +214,7 @@ class TrainingRun:
                 known,
                 parts,
             )
-        share = Share(parts, self.replicas.rank, self.replicas.count)
+        share = Share(parts, replicas.rank, replicas.count, training.exact_sums)
         if parts == 1:
             return None
         if not hasattr(source, "stream"):

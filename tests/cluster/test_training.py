@@ -164,6 +164,25 @@ def test_a_run_that_lost_its_workers_ends_with_the_bits_of_one_that_did_not(dist
     assert history(disturbed.folder) == history(pair.folder)
 
 
+def test_exact_sums_have_the_same_bits_by_any_number_of_workers(
+    shared_corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")  # some kernels round by their threads
+    states, losses = [], []
+    for count in (1, 4):
+        base = tmp_path / f"of-{count}"
+        plan = {**PLAN, "max_steps": 4, "exact_sums": True}
+        path = base / "config.yaml"
+        base.mkdir()
+        save_config(run_config(shared_corpus, base / "run", **plan), path)
+        ended = train_gang(count, base / "run", base / "log", "--config", path)
+        assert ended.returncode == 0, ended.stderr
+        states.append(final_state(base / "run"))
+        losses.append([one["loss"] for one in history(base / "run")])
+    assert losses[0] == losses[1]
+    assert_equal_states(*states)
+
+
 def test_only_the_chief_writes(pair, alone):
     names = [{path.name for path in run.folder.iterdir()} for run in (pair, alone)]
     assert names[0] == names[1] | {"workers"}

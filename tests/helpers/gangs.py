@@ -41,6 +41,7 @@ def step(self, epoch, number, batch):
     take_step(self, epoch, number, batch)
     taken = {"step": self.done, "epoch": epoch, "number": number}
     taken |= {"index": batch["index"].numpy().tolist()}
+    taken |= {"frames": batch["mel"].shape[0] * batch["mel"].shape[1]}
     taken |= {"clock": time.monotonic(), "cpu": time.process_time()}
     print(json.dumps(taken), file=log)
     for fault in faults:
@@ -72,6 +73,7 @@ class Taken:
     epoch: int
     number: int
     index: Sequence[int] = field(hash=False)
+    frames: int  # with their padding
     clock: float  # seconds, by a clock that all processes share
     cpu: float  # seconds that its process has computed
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from myxtts.checkpoints import seeds_of
 from myxtts.cluster.replicas import ALONE, REPORT, Replicas
+from myxtts.cluster.sums import tree_sum
 from myxtts.data.batches.parts import Share, part_numbers
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.losses import WEIGHTS, XTTSLoss
@@ -41,7 +42,7 @@ class Pair(Replicas):
         self.rank, self._shared, self._barrier = rank, shared, barrier
         self.exchanges = self.sums = 0
 
-    def sum(self, tensors):
+    def sum(self, tensors, is_exact=False):
         self.sums += 1
         return self._add_up(list(tensors))
 
@@ -103,16 +104,21 @@ def own_rows(batch: dict, share: Share) -> dict:
     }
 
 
-def train_alone(batches, parts: int = PARTS, **how) -> tuple[Trained, list[dict]]:
-    one = Trained(Share(parts), **how)
+def train_alone(
+    batches, parts: int = PARTS, is_exact: bool = False, **how
+) -> tuple[Trained, list[dict]]:
+    one = Trained(Share(parts, is_exact=is_exact), **how)
     return one, one.train(batches)
 
 
-def train_in_pairs(batches, parts: int = PARTS, **how) -> tuple[list[Trained], list[list[dict]]]:
+def train_in_pairs(
+    batches, parts: int = PARTS, is_exact: bool = False, **how
+) -> tuple[list[Trained], list[list[dict]]]:
     """Train on two replicas at a time, each with a model of its own."""
     shared: dict = {}
     barrier = threading.Barrier(2)
-    pair = [Trained(Share(parts, rank, 2), Pair(rank, shared, barrier), **how) for rank in range(2)]
+    shares = [Share(parts, rank, 2, is_exact) for rank in range(2)]
+    pair = [Trained(own, Pair(own.rank, shared, barrier), **how) for own in shares]
     return pair, at_once(pair, batches)
 
 
@@ -230,6 +236,29 @@ def test_replicas_stay_equal_to_the_bit():
     assert pair[0].balance.means.numpy().tobytes() == pair[1].balance.means.numpy().tobytes()
     shared = [{name: x for name, x in own[-1].items() if "ms" not in name} for own in metrics]
     assert shared[0] == shared[1]
+
+
+def test_exact_sums_are_those_of_one_replica_to_the_bit(alone):
+    batches = [*batches_of(FRIENDS), rows(batches_of(FRIENDS, 1)[0], 0, 1, 2)]
+    how = {"dropout": 0.2, "adaptive": True, "is_exact": True}
+    expected, history = train_alone(batches, **how)
+    pair, metrics = train_in_pairs(batches, **how)
+    for one, own in zip(pair, metrics, strict=True):
+        for found, known in zip(own, history, strict=True):
+            assert {name: found[name] for name in known} == known
+        for path, value in expected.weights.items():
+            np.testing.assert_array_equal(one.weights[path], value, path)
+    # In another order they are the same sums but for rounding.
+    assert_same_metrics(history[:2], alone[1], rel=1e-5)
+
+
+def test_a_tree_sum_adds_up_neighbours_first():
+    # Float32 has steps of 8 at 1e8. One after the other these would add up to 16.
+    rows = tf.constant([[1e8], [1.0], [5.0], [5.0], [-1e8], [0.0], [0.0], [0.0]])
+    for add_up in (tree_sum, tf.function(tree_sum)):
+        assert add_up(rows, 8).numpy().tolist() == [8.0]
+        halves = tf.stack([add_up(rows[:4], 4), add_up(rows[4:], 4)])
+        assert add_up(halves, 2).numpy().tolist() == [8.0]
 
 
 def test_every_part_of_every_step_draws_something_else(alone):

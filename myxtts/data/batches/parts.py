@@ -17,13 +17,21 @@ USUAL_PARTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which parts of every batch one of several replicas computes."""
+    """Which parts of every batch one of several replicas computes.
+
+    Where sums are exact they have one order, whatever the number of replicas.
+    """
 
     parts: int
     rank: int = 0
     replicas: int = 1
+    is_exact: bool = False
 
     def __post_init__(self) -> None:
+        if self.is_exact and self.parts & (self.parts - 1):
+            raise UserError(
+                f"--exact-sums needs a power of two as --micro-batches, not {self.parts}"
+            )
         if self.parts % self.replicas:
             raise UserError(
                 f"{self.parts} micro-batches cannot be shared by {self.replicas} workers: choose "
@@ -40,9 +48,12 @@ class Share:
         return self.rank * self.own
 
 
-def usual_parts(replicas: int) -> int:
-    """The parts that any usual number of replicas can share; 1 where there is but one replica."""
-    return 1 if replicas == 1 else -(-USUAL_PARTS // replicas) * replicas
+def usual_parts(replicas: int, is_exact: bool = False) -> int:
+    """The parts that any usual number of replicas can share.
+
+    One replica does not need any, unless others are to take over to the bit.
+    """
+    return 1 if replicas == 1 and not is_exact else -(-USUAL_PARTS // replicas) * replicas
 
 
 def part_numbers(size: int, parts: int, group: int = 1) -> np.ndarray:

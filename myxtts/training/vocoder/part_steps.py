@@ -134,7 +134,9 @@ class _Parts:
         zeros = zeros_like(variables), {name: tf.zeros([]) for name in names}
         gradients, terms = sum_over_parts(of_part, self.share, self.batch["part"], zeros)
         self.computed = now_after(gradients)
-        *gradients, values = self.replicas.sum([*gradients, tf.stack(list(terms.values()))])
+        *gradients, values = self.replicas.sum(
+            [*gradients, tf.stack(list(terms.values()))], self.share.is_exact
+        )
         return gradients, dict(zip(terms, tf.unstack(values, len(terms)), strict=True))
 
     def metrics(self, own: Metrics) -> Metrics:

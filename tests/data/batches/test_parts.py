@@ -49,6 +49,13 @@ def test_parts_that_the_replicas_cannot_share_equally_are_rejected():
         Share(1, 0, 2)
 
 
+def test_exact_sums_need_a_power_of_two_of_parts():
+    assert Share(8, 1, 4, is_exact=True).own == 2
+    with pytest.raises(UserError, match="power of two as --micro-batches, not 6"):
+        Share(6, 0, 2, is_exact=True)
+    assert usual_parts(1, is_exact=True) == 8
+
+
 def test_the_usual_parts_can_be_shared_by_usual_numbers_of_replicas():
     assert [usual_parts(n) for n in (1, 2, 3, 4, 5, 8, 12)] == [1, 8, 9, 8, 10, 8, 12]
 
