@@ -18,6 +18,7 @@ import psutil
 import tensorflow as tf
 
 from myxtts.bench import timing
+from myxtts.bench.cluster.processes import run_apart
 from myxtts.bench.profiling import (
     Step,
     batch_at,
@@ -59,7 +60,8 @@ from myxtts.training.trainer import XTTSTrainer
 
 logger = logging.getLogger(__name__)
 
-TUNED = (SIZE, BUDGET, READER, WORKERS, DEPTH)
+LOADING = (READER, WORKERS, DEPTH)
+TUNED = (SIZE, BUDGET, *LOADING)
 AUTO = "training.auto_tune"
 FILE = "auto_tuned.yaml"
 
@@ -134,6 +136,25 @@ def settle_run(
             set_aside(folder)  # before this run's own file is there to be set aside with the rest
         tuning.write(folder / FILE, sealed=True)
     return tuning.config
+
+
+def tune_loading(config: XTTSConfig, given: Mapping[str, str], workers: int) -> dict[str, Any]:
+    """How one of several workers loads its share of every batch; all of them share its size.
+
+    It is measured in a new process: in this one TensorFlow is connected with the others.
+    """
+    own = {path: attrgetter(path)(config) // workers for path in (SIZE, BUDGET)}
+    share = config.replace(**{**own, SIZE: max(1, own[SIZE]), AUTO: False}, micro_batches=1)
+    shared = dict.fromkeys((SIZE, BUDGET), "all workers share a batch")
+    tuning = run_apart(_tune_share, share, {**given, **shared})
+    chosen = {path: tuning[path].value for path in LOADING}
+    shown = ", ".join(f"{path} {_shown(path, value)}" for path, value in chosen.items())
+    logger.info("chosen for this worker: %s", shown)
+    return chosen
+
+
+def _tune_share(config: XTTSConfig, given: Mapping[str, str]) -> Tuning:
+    return tune(config, given=given)
 
 
 def _resumed_run(folder: Path, resume: bool | Path | str | None) -> Path | None:

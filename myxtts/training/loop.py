@@ -136,13 +136,16 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one interrupts at once."""
+    """Turn the first SIGINT or SIGTERM into a request; a SIGINT after it interrupts at once.
+
+    A second SIGTERM does not: a scheduler and a launcher may both pass on the same one.
+    """
     asked = Interruption()
 
     def ask(number: int, frame: Any) -> None:
-        if asked.reason:
+        if asked.reason and number == signal.SIGINT:
             raise KeyboardInterrupt
-        asked.reason = Ending(signal.Signals(number).name)
+        asked.reason = asked.reason or Ending(signal.Signals(number).name)
 
     try:
         before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

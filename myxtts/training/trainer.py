@@ -1,7 +1,8 @@
 """A training run: data, model, step, loop and hooks, wired as a configuration says."""
 
+import hashlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
@@ -128,6 +129,12 @@ class XTTSTrainer(TrainingRun):
                 self._fill_cache(progress)
             self.data = TrainingData(self.config, progress, encoder, known)
         return self.data, self._own_validation()
+
+    def load_as(self, chosen: Mapping[str, Any]) -> None:
+        """Take other settings of how batches are loaded; the batches stay the same."""
+        self.config = self.config.replace(**chosen)
+        if self.data is not None:
+            self.data.config = self.data.config.replace(**chosen)
 
     def _fill_cache(self, progress) -> None:
         """In auto mode with several workers the chief stores all before the first step.
@@ -359,8 +366,8 @@ class XTTSTrainer(TrainingRun):
             "settings of the model": sections["model"],
             "settings of training": sections["training"],
             "settings of the batches": list(self._plan_facts().values()),
-            "corpus": [list(cache.ids), list(cache.speakers), cache.speaker.tolist()],
-            "cache": [cache.mel_lengths.tolist(), cache.text_lengths.tolist()],
+            "corpus": [_digest(cache.ids), list(cache.speakers), _digest(cache.speaker)],
+            "cache": [_digest(cache.mel_lengths), _digest(cache.text_lengths)],
         }
 
     def _plan_facts(self) -> dict[str, Any]:
@@ -402,6 +409,17 @@ def _portable(config: XTTSConfig) -> XTTSConfig:
     return config.replace(
         **plain, use_pretrained_speaker_encoder=bool(config.model.speaker_encoder)
     )
+
+
+def _digest(values: Iterable) -> str:
+    """A hash of numbers or names in their order, without a second copy of them."""
+    found = hashlib.blake2b(digest_size=16)
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        found.update(np.ascontiguousarray(values).data)
+    else:
+        for value in values:
+            found.update(f"{value}\0".encode())
+    return found.hexdigest()
 
 
 def _setting(config: XTTSConfig, path: str) -> Any:

@@ -1,7 +1,9 @@
 """Two stages, one after the other: first the voice, then the vocoder that speaks its mels."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from myxtts.checkpoints import load_voice
 from myxtts.cluster.replicas import ALONE, Replicas
@@ -51,6 +53,11 @@ class TwoStageTrainer:
         )
         self._progress = progress
         return self.first.prepare_datasets(progress)
+
+    def load_as(self, chosen: Mapping[str, Any]) -> None:
+        """Take other settings of how batches are loaded, in both stages."""
+        self.first.load_as(chosen)
+        self.second.config = self.second.config.replace(**chosen)
 
     def train(self, train_dataset=None, val_dataset=None) -> Ending:
         """Train both to the end, and return how it ended."""

@@ -1,7 +1,8 @@
 """Train a voice, or a vocoder, from settings to the end of the run."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from myxtts.config.config import XTTSConfig
 from myxtts.monitoring.progress import progress
@@ -13,11 +14,15 @@ if TYPE_CHECKING:
 
 
 def train(
-    config: XTTSConfig, resume: bool | Path | None = None, worker: "Worker | None" = None
+    config: XTTSConfig,
+    resume: bool | Path | None = None,
+    worker: "Worker | None" = None,
+    tune_loading: Callable[[XTTSConfig], Mapping[str, Any]] | None = None,
 ) -> "Ending":
     """Open the corpus with a progress bar, train, and return why the run ended.
 
-    As one of several workers it shares every batch with the others.
+    As one of several workers it shares every batch with the others, and `tune_loading` may choose
+    how it loads its share.
     """
     from myxtts.cluster.replicas import joined
     from myxtts.workflows.evaluate_training import training_evaluator
@@ -33,6 +38,8 @@ def train(
         trainer = Trainer(config, resume=resume, evaluator=evaluator, replicas=replicas)
         with progress("preparing") as report:
             datasets = trainer.prepare_datasets(report)
+        if tune_loading:
+            trainer.load_as(tune_loading(config))
         return trainer.train(*datasets)
 
 

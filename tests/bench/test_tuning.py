@@ -16,6 +16,7 @@ from myxtts.bench.tuning import (
     settle_run,
     trial_length,
     tune,
+    tune_loading,
 )
 from myxtts.bench.tuning_choices import (
     BUDGET,
@@ -322,6 +323,26 @@ def chosen(config: XTTSConfig, **settings) -> Tuning:
     """What a tuning that chose these settings would return."""
     values = {f"data.{name}": value for name, value in settings.items()}
     return Tuning((), config.replace(**values | {"training.auto_tune": False}))
+
+
+def test_a_worker_tunes_how_it_loads_its_share(make_config, monkeypatch):
+    config, seen = make_config(batch_size=6, auto_tune=True), []
+
+    def measured(function, share, given):
+        seen.append((share, given))
+        choices = [
+            Choice(READER, False, "", ""),
+            Choice(WORKERS, 1, "", ""),
+            Choice(DEPTH, 2, "", ""),
+        ]
+        return Tuning(tuple(choices), share)
+
+    monkeypatch.setattr(tuning, "run_apart", measured)
+    found = tune_loading(config, {DEPTH: "flag"}, workers=2)
+    assert found == {READER: False, WORKERS: 1, DEPTH: 2}
+    ((share, given),) = seen
+    assert share.data.batch_size == 3 and not share.training.auto_tune
+    assert set(given) == {SIZE, BUDGET, DEPTH}
 
 
 def never(config: XTTSConfig) -> Tuning:

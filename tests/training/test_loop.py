@@ -289,6 +289,15 @@ def test_a_second_signal_interrupts_at_once_and_saves_nothing():
     assert diary.heard[-1] == ("finish", 2, "failed")
 
 
+def test_a_second_sigterm_is_the_same_request():
+    """A scheduler that ends a whole process group and a launcher both pass it on."""
+    step = CountingStep()
+    diary = Diary(step)
+    reason = make_loop(step, [Signal(signal.SIGTERM, 2, times=2), diary], total=99).run(items())
+    assert reason == "SIGTERM"
+    assert diary.heard[-1] == ("finish", 2, reason)
+
+
 class Two(Replicas):
     """One of two replicas."""
 

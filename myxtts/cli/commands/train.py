@@ -6,13 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from myxtts.cli.commands.tune import tuned_for_run
+from myxtts.cli.commands.tune import tuned_for_run, tuned_for_worker
 from myxtts.cli.settings import add_settings, check_corpus, resolve_settings
 from myxtts.cli.terminal import INTERRUPTED, Parser, add_command, add_verbose
 from myxtts.cli.terminal import run as run_command
 from myxtts.cli.workers import add_workers, launch_workers, own_worker
 from myxtts.config.config import XTTSConfig
-from myxtts.errors import UserError
 from myxtts.text.languages import greeting
 
 
@@ -72,14 +71,12 @@ def run(args: argparse.Namespace) -> int:
     if ended is not None:
         return ended
     worker = own_worker(args)
+    tune_loading = None
     if config.training.auto_tune and worker:
-        raise UserError(
-            "--auto-tune measures one device: run `myxtts tune --output tuned.yaml` first, and "
-            "start all workers with --config tuned.yaml"
-        )
-    if config.training.auto_tune:
+        tune_loading = tuned_for_worker(resolved, worker)
+    elif config.training.auto_tune:
         config = tuned_for_run(resolved, resume_choice(args))
-    reason = train(config, resume_choice(args), worker)
+    reason = train(config, resume_choice(args), worker, tune_loading)
     if worker and not worker.is_chief:
         return INTERRUPTED if reason.is_interrupted else 0
     folder = config.training.checkpoint_dir

@@ -1,8 +1,10 @@
 """`myxtts tune`: batch size, reader, workers and prefetch depth by short measurements."""
 
 import argparse
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from myxtts.cli.settings import (
     add_corpus,
@@ -14,6 +16,9 @@ from myxtts.cli.settings import (
 from myxtts.cli.terminal import add_command, check_least, import_tensorflow
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import Resolved
+
+if TYPE_CHECKING:
+    from myxtts.cluster.rendezvous import Worker
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -43,6 +48,15 @@ def run(args: argparse.Namespace) -> None:
         print(f"\nwrote {args.output}; train with it: myxtts train --config {args.output}")
     else:
         print(f"\n{tuning.as_yaml()}", end="")
+
+
+def tuned_for_worker(
+    resolved: Resolved, worker: "Worker"
+) -> Callable[[XTTSConfig], Mapping[str, Any]]:
+    """What chooses how one of several workers loads its share of every batch."""
+    from myxtts.bench.tuning import tune_loading
+
+    return partial(tune_loading, given=resolved.given, workers=worker.count)
 
 
 def tuned_for_run(resolved: Resolved, resume: bool | Path | None) -> XTTSConfig:

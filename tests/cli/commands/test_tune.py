@@ -33,7 +33,7 @@ def trained(monkeypatch) -> list[XTTSConfig]:
     """Stands for the training: it keeps its configurations, and leaves a checkpoint."""
     configs = []
 
-    def run(config, resume=None, worker=None):
+    def run(config, resume=None, worker=None, tune_loading=None):
         configs.append(config)
         Path(config.training.checkpoint_dir, "checkpoints/step-00000001").mkdir(
             parents=True, exist_ok=True
