@@ -6,7 +6,7 @@ make reference
 import argparse
 import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field
 from pathlib import Path
 from types import UnionType
@@ -15,7 +15,7 @@ from typing import Any
 from myxtts.cli.main import build_parser
 from myxtts.config.config import ALIASES, SECTIONS, SETTINGS
 from myxtts.config.flags import FLAGS
-from myxtts.config.presets import PRESETS
+from myxtts.config.presets import AUDIO_PRESETS, PRESETS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 ORIGIN = "<!-- Written by `make reference` from the tables in the code: do not edit. -->\n"
@@ -50,7 +50,7 @@ def flags_page() -> str:
 
 
 def settings_page() -> str:
-    """Every setting by its section, then what each model size sets."""
+    """Every setting by its section, then what each preset sets."""
     parts = [
         "# Settings\n",
         ORIGIN,
@@ -67,7 +67,9 @@ def settings_page() -> str:
         rows = [_setting(path, spec) for path, spec in SETTINGS.items() if _section(path) == name]
         parts.append(_table(header, rows))
     parts.append("## Model sizes\n\nWhat `model_size` sets, unless it is set explicitly.\n")
-    parts.append(_table(("Setting", *PRESETS), _presets()))
+    parts.append(_table(("Setting", *PRESETS), _presets(PRESETS)))
+    parts.append("## Audio presets\n\nWhat `audio` sets, unless it is set explicitly.\n")
+    parts.append(_table(("Setting", *AUDIO_PRESETS), _presets(AUDIO_PRESETS)))
     parts.append("## Second names\n")
     names = [(f"`{name}`", f"`{path}`") for name, path in ALIASES.items()]
     parts.append(_table(("Name", "Stands for"), names))
@@ -152,11 +154,11 @@ def _allowed(spec: Field) -> str:
     return f"at most {high}" if low is None else f"at least {low}"
 
 
-def _presets() -> Iterator[tuple[str, ...]]:
-    paths = dict.fromkeys(path for preset in PRESETS.values() for path in preset)
+def _presets(table: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    paths = dict.fromkeys(path for preset in table.values() for path in preset)
     for path in paths:
         default = SETTINGS[path].default
-        values = [preset.get(path, default) for preset in PRESETS.values()]
+        values = [preset.get(path, default) for preset in table.values()]
         yield (f"`{path}`", *map(_value, values))
 
 

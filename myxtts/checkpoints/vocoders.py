@@ -30,12 +30,14 @@ from myxtts.checkpoints.files import (
 from myxtts.checkpoints.variables import assign, misfit, weights_of
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.config.config import ConfigError, audio_spec_of
+from myxtts.config.presets import audio_preset_of
 from myxtts.config.vocoders import VOCODERS
 from myxtts.weights import PUBLIC, default_folder
 
 if TYPE_CHECKING:
     from myxtts.models.vocoders.neural import NeuralVocoder
 
+PUBLISHED_SPEC = AudioSpec()  # the mels of all published checkpoints
 FORMAT_VERSION = 2
 _SEALED_SINCE = 2  # before, the card had no checksum
 # What settings may ask for beyond the file, where only a rough count is compared.
@@ -59,14 +61,7 @@ class TrainedVocoder:
 
     def check(self, spec: AudioSpec) -> None:
         """Raise for other mels than those that it was made for."""
-        own, other = asdict(self.spec), asdict(spec)
-        differing = [name for name in own if own[name] != other[name]]
-        if differing:
-            said = ", ".join(f"{name} {own[name]} here {other[name]}" for name in differing)
-            raise CheckpointError(
-                f"the vocoder {self.path} was made for other mels ({said}): choose another one, "
-                "or griffin_lim"
-            )
+        _check_mels(f"the vocoder {self.path}", self.spec, spec)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +133,9 @@ def find_vocoder(path: Path) -> Path | None:
     return None
 
 
-def public_vocoder(name: str) -> Path:
-    """Where public weights are, or an error that says how to get them."""
+def public_vocoder(name: str, spec: AudioSpec = PUBLISHED_SPEC) -> Path:
+    """Where public weights are, or an error that says how to get them; or that they do not fit."""
+    _check_mels(f"the published vocoder {name}", PUBLISHED_SPEC, spec)
     path = default_folder() / PUBLIC[name].filename
     if not path.is_file():
         raise CheckpointError(
@@ -149,10 +145,10 @@ def public_vocoder(name: str) -> Path:
     return path
 
 
-def named_vocoder(text: str) -> Path:
+def named_vocoder(text: str, spec: AudioSpec = PUBLISHED_SPEC) -> Path:
     """The path that a name of public weights stands for; any other text is a path."""
     is_public = any(text in row.public for row in VOCODERS.values())
-    return public_vocoder(text) if is_public else Path(text)
+    return public_vocoder(text, spec) if is_public else Path(text)
 
 
 def _load_published(path: Path) -> TrainedVocoder:
@@ -162,8 +158,21 @@ def _load_published(path: Path) -> TrainedVocoder:
     files = {kind: [PUBLIC[one].filename for one in row.public] for kind, row in VOCODERS.items()}
     published = [kind for kind, names in files.items() if names]
     kind = next((kind for kind in published if path.name in files[kind]), published[0])
-    # The mels of all published checkpoints are those of the default.
-    return TrainedVocoder(path, vocoder_class(kind).load_published(path), AudioSpec())
+    return TrainedVocoder(path, vocoder_class(kind).load_published(path), PUBLISHED_SPEC)
+
+
+def _check_mels(what: str, own: AudioSpec, wanted: AudioSpec) -> None:
+    """Raise where a vocoder for some mels is wanted for others."""
+    before, now = asdict(own), asdict(wanted)
+    differing = [name for name in before if before[name] != now[name]]
+    if differing:
+        said = ", ".join(f"{name} {before[name]} here {now[name]}" for name in differing)
+        preset = audio_preset_of(wanted)
+        command = "myxtts train-vocoder" + (f" --audio {preset}" if preset else "")
+        raise CheckpointError(
+            f"{what} was made for other mels ({said}): train one for these with `{command}`, or "
+            "choose griffin_lim"
+        )
 
 
 def _read_card(folder: Path) -> dict[str, Any]:

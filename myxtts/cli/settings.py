@@ -8,6 +8,7 @@ from pathlib import Path
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.config.flags import FLAGS, FlagValue, add_flags, flag_values
 from myxtts.config.io import Resolved, resolve
+from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.config.vocoders import VOCODERS
 from myxtts.errors import UserError
 from myxtts.workflows.evaluate_training import metric_choices
@@ -53,6 +54,15 @@ def add_voice(parser: argparse._ActionsContainer, required: bool = False) -> Non
     about = "the voice: its folder, or that of the run that made it"
     names = ("--voice", "--checkpoint", "--checkpoint-dir")
     parser.add_argument(*names, metavar="DIR", required=required, dest="voice", help=about)
+
+
+def add_refining(parser: argparse._ActionsContainer) -> None:
+    """Add the flags of how a voice with a refiner speaks."""
+    about = f"steps in which a voice with a refiner adds detail (default: {USUAL_REFINE_STEPS}; "
+    about += "0: none)"
+    parser.add_argument("--refine-steps", metavar="N", type=int, help=about)
+    about = f"how much the readings of a refiner vary, from 0 (default: {USUAL_TEMPERATURE})"
+    parser.add_argument("--temperature", type=float, default=USUAL_TEMPERATURE, help=about)
 
 
 def add_vocoder(parser: argparse.ArgumentParser) -> None:

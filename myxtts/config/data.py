@@ -43,6 +43,12 @@ class DataConfig(Section):
     )
 
     # Features
+    audio: str = option(
+        "22k",
+        "preset of the mels that sets what is not set",
+        choices=("22k", "24k"),
+        affects="origin",
+    )
     sample_rate: int = option(
         _SPEC.sample_rate,
         "samples per second of the features",

@@ -23,8 +23,8 @@ _NOTHING = frozenset({"none", "null", "auto", "off", "~"})
 
 
 # What a setting affects besides the step itself: which utterances share a batch; which features
-# there are; their values; where something is on this machine; the vocoder; how other settings of
-# the model are chosen.
+# there are; their values; where something is on this machine; the vocoder; how other settings are
+# chosen.
 Effect = Literal["plan", "features", "preprocessing", "path", "vocoder", "origin"]
 
 

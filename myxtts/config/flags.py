@@ -48,6 +48,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--val-fraction",), "data.val_fraction"),
     Flag(("--max-mel-frames",), "data.max_mel_frames"),
     Flag(("--max-text-length",), "data.max_text_length"),
+    Flag(("--audio",), "data.audio"),
     Flag(("--sample-rate",), "data.sample_rate"),
     Flag(("--trim-silence",), "data.trim_silence", "true"),
     Flag(("--loudness-lufs",), "data.loudness_lufs"),
@@ -99,6 +100,7 @@ FLAGS: tuple[Flag, ...] = (
     ),
     Flag(("--model-size",), "model.model_size"),
     Flag(("--decoder-strategy",), "model.decoder_strategy"),
+    Flag(("--refiner-layers",), "model.refiner_layers"),
     Flag(("--enable-gst",), "model.use_gst", "true"),
     Flag(
         ("--disable-gst",),

@@ -18,7 +18,7 @@ from myxtts.config.documents import sealed_text
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
 from myxtts.config.flags import FLAGS
 from myxtts.config.legacy_keys import HINTS, NOT_YET, RENAMED, RENAMED_SECTIONS, RETIRED
-from myxtts.config.presets import PRESETS, create_default_config
+from myxtts.config.presets import NAMED_PRESETS, create_default_config, preset_values
 from myxtts.config.training import LAST_RATE_SHARE
 from myxtts.config.yaml_keys import Key, read_keys
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _SIZE = "model.model_size"
 _RATE, _LAST_RATE = "training.learning_rate", "training.min_learning_rate"
-_PRESET_PATHS = frozenset(path for preset in PRESETS.values() for path in preset)
+_SIZED = frozenset(path for preset in NAMED_PRESETS[_SIZE].values() for path in preset)
 # Further names that settings go by, with their paths: flags have shorter ones than fields.
 _OTHER_NAMES = {
     **{name.removeprefix("--").replace("-", "_"): f.field for f in FLAGS for name in f.names},
@@ -64,7 +64,7 @@ class Resolved:
 
 
 def load_config(path: str | os.PathLike[str]) -> XTTSConfig:
-    """Read a YAML file; other settings come from its model size's preset and the defaults."""
+    """Read a YAML file; other settings come from the presets that it names and the defaults."""
     return resolve(file=path, environ={}).config
 
 
@@ -82,8 +82,10 @@ def resolve(
     if preset is not None and _SIZE not in given:
         given[_SIZE] = _setting(_SIZE, preset, f"preset {preset}")
     settled = {path: Setting(spec.default, "default") for path, spec in SETTINGS.items()}
-    size = given.get(_SIZE, settled[_SIZE]).value
-    settled |= {path: Setting(value, f"preset {size}") for path, value in PRESETS[size].items()}
+    for name, table in NAMED_PRESETS.items():
+        chosen = given.get(name, settled[name]).value
+        origin = f"preset {chosen}"
+        settled |= {path: Setting(value, origin) for path, value in table[chosen].items()}
     settled |= given
     return Resolved(_build(settled), {path: origin for path, (_, origin) in settled.items()})
 
@@ -105,18 +107,18 @@ def chosen_in_file(in_file: Mapping[str, Setting], over: Mapping[str, Setting]) 
     """Return a file's settings without those that only repeat what `over` replaces.
 
     A saved configuration holds every setting, whether or not anyone chose it. In such a file the
-    values that equal its own model size's preset belong to that preset: another size, set by flag
-    or environment, replaces them. So does another learning rate the one that was derived from it.
+    values that equal its own presets belong to these: another model size or audio preset, set by
+    flag or environment, replaces them. So does another learning rate the one that was derived from
+    it.
     """
     kept = dict(in_file)
-    if not {_SIZE, *_PRESET_PATHS} <= in_file.keys():
+    if not {_SIZE, *_SIZED} <= in_file.keys():
         return kept
     if _RATE in over and _LAST_RATE in in_file and _is_derived_rate(in_file):
         del kept[_LAST_RATE]
-    if _SIZE in over and over[_SIZE].value != in_file[_SIZE].value:
-        plain = _preset_values(in_file[_SIZE].value)
-        for path in _PRESET_PATHS:
-            if in_file[path].value == plain[path]:
+    for name in _replaced_presets(in_file, over):
+        for path, value in preset_values(name, _preset_in(in_file, name)).items():
+            if path in in_file and in_file[path].value == value:
                 del kept[path]
     return kept
 
@@ -163,11 +165,12 @@ def save_config(
 
 
 def as_yaml(config: XTTSConfig, *, only_differences: bool = False) -> str:
-    """The text of such a file, with every setting or with what differs from its preset."""
+    """The text of such a file, with every setting or with what differs from its presets."""
     values = _flatten(to_dict(config))
     if only_differences:
-        plain = _preset_values(config.model.model_size)
-        plain[_SIZE] = SETTINGS[_SIZE].default
+        size, audio = config.model.model_size, config.data.audio
+        plain = _flatten(to_dict(create_default_config(model_size=size, audio=audio)))
+        plain |= {name: SETTINGS[name].default for name in NAMED_PRESETS}
         values = {key: value for key, value in values.items() if value != plain[key]}
     return _in_sections({key: _dump({key.split(".")[1]: value}) for key, value in values.items()})
 
@@ -175,7 +178,7 @@ def as_yaml(config: XTTSConfig, *, only_differences: bool = False) -> str:
 def save_choices(resolved: Resolved, path: str | os.PathLike[str]) -> None:
     """Write a YAML file of what was chosen, with every other setting as a comment.
 
-    What nobody chose stays open, so that another model size or a later default can set it.
+    What nobody chose stays open, so that another preset or a later default can set it.
     """
     lines = {}
     for key, value in _flatten(to_dict(resolved.config)).items():
@@ -183,7 +186,7 @@ def save_choices(resolved: Resolved, path: str | os.PathLike[str]) -> None:
         if key != _SIZE and resolved.origins[key].startswith(("default", "preset")):
             line = indent(line, "#", lambda _: True)
         lines[key] = f"# {_meaning(key)}\n{line}"
-    note = "# Settings that are commented out follow model_size and the defaults.\n\n"
+    note = "# Settings that are commented out follow model_size, audio and the defaults.\n\n"
     _write(note + _in_sections(lines), path)
 
 
@@ -249,11 +252,6 @@ def _put(settings: dict[str, Setting], path: str, value: Any, origin: str) -> No
     settings[known] = setting
 
 
-def _preset_values(size: str) -> dict[str, Any]:
-    """Return every setting of a model size, by path."""
-    return _flatten(to_dict(create_default_config(model_size=size)))
-
-
 def _is_derived_rate(settings: Mapping[str, Setting]) -> bool:
     last, rate = settings[_LAST_RATE].value, settings[_RATE].value
     return last is not None and math.isclose(last, LAST_RATE_SHARE * rate)
@@ -262,30 +260,54 @@ def _is_derived_rate(settings: Mapping[str, Setting]) -> bool:
 def _report_overruled(
     chosen: Mapping[str, Setting], in_file: Mapping[str, Setting], over: Mapping[str, Setting]
 ) -> None:
-    """Name the values of a file that stay although another model size was chosen."""
-    before: Any = in_file[_SIZE].value if _SIZE in in_file else SETTINGS[_SIZE].default
-    if _SIZE not in over or over[_SIZE].value == before:
-        return
-    size, origin = over[_SIZE]
-    old, new = _preset_values(before), _preset_values(size)
-    changing = {path for path in _PRESET_PATHS if old[path] != new[path]}
-    staying = {path: chosen[path] for path in SETTINGS if path in changing & chosen.keys()}
-    differing = {p: setting for p, setting in staying.items() if setting.value != new[p]}
-    if not differing:
-        return
+    """Name the values of a file that stay although another preset was chosen."""
+    for name in _replaced_presets(in_file, over):
+        new = preset_values(name, over[name].value)
+        old = preset_values(name, _preset_in(in_file, name))
+        changing = {path for path in new if old[path] != new[path]}
+        staying = {path: chosen[path] for path in SETTINGS if path in changing & chosen.keys()}
+        differing = {p: setting for p, setting in staying.items() if setting.value != new[p]}
+        if differing:
+            _check_effect(over[name], differing, has_effect=changing != staying.keys())
+            free = {p: setting for p, setting in differing.items() if p not in over}
+            _warn_staying(over[name], free, new)
+
+
+def _check_effect(preset: Setting, differing: Mapping[str, Setting], has_effect: bool) -> None:
+    """Raise for a flag that names a preset all of whose values a file sets otherwise."""
     file = next(iter(differing.values())).origin
-    if changing == staying.keys() and origin.startswith("flag"):
+    if not has_effect and preset.origin.startswith("flag"):
         raise ConfigError(
-            f"{origin} {size} has no effect: {file} sets every value that it would change; remove "
-            "the flag, or these values from the file"
+            f"{preset.origin} {preset.value} has no effect: {file} sets every value that it would "
+            "change; remove the flag, or these values from the file"
         )
+
+
+def _warn_staying(preset: Setting, staying: Mapping[str, Setting], new: Mapping[str, Any]) -> None:
     values = [
-        f"{path}={_as_yaml(setting.value)} ({size}: {_as_yaml(new[path])})"
-        for path, setting in differing.items()
-        if path not in over
+        f"{path}={_as_yaml(setting.value)} ({preset.value}: {_as_yaml(new[path])})"
+        for path, setting in staying.items()
     ]
     if values:
-        logger.warning("%s %s leaves these values of %s: %s", origin, size, file, ", ".join(values))
+        logger.warning(
+            "%s %s leaves these values of %s: %s",
+            *(preset.origin, preset.value),
+            next(iter(staying.values())).origin,
+            ", ".join(values),
+        )
+
+
+def _replaced_presets(in_file: Mapping[str, Setting], over: Mapping[str, Setting]) -> list[str]:
+    """The settings that name a preset, and another one than the file."""
+    return [
+        name
+        for name in NAMED_PRESETS
+        if name in over and over[name].value != _preset_in(in_file, name)
+    ]
+
+
+def _preset_in(in_file: Mapping[str, Setting], name: str) -> Any:
+    return in_file[name].value if name in in_file else SETTINGS[name].default
 
 
 def _setting(path: str, value: Any, origin: str) -> Setting:

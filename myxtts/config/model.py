@@ -9,6 +9,10 @@ from myxtts.config.vocoders import VOCODERS
 # Far above any real use: a file with more is broken, or is meant to exhaust the machine.
 _WIDEST, _DEEPEST = 8192, 128
 
+# How a refiner is used unless the caller says otherwise: steps of the midpoint rule, each of which
+# runs it twice, and the scale of the noise that it starts from.
+USUAL_REFINE_STEPS, USUAL_TEMPERATURE = 4, 0.7
+
 
 @section("model")
 @dataclass
@@ -69,6 +73,12 @@ class ModelConfig(Section):
     gst_style_token_dim: int = option(256, "width of a style token", low=1, high=_WIDEST)
     gst_style_embedding_dim: int = option(256, "width of the style embedding", low=1, high=_WIDEST)
     gst_num_heads: int = option(4, "heads of the attention over the style tokens", low=1, high=256)
+    refiner_layers: int = option(
+        0,
+        "convolution blocks of the refiner, which adds detail to the decoder's mel (0: none)",
+        low=0,
+        high=_DEEPEST,
+    )
     dropout: float = option(0.1, "share of activations dropped in training", low=0.0, high=0.9)
 
     # The vocoder

@@ -1,8 +1,10 @@
-"""What each model size sets, unless it is set explicitly."""
+"""What each model size and each audio preset sets, unless it is set explicitly."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from myxtts.config.config import DataConfig, ModelConfig, XTTSConfig
+from myxtts.config.config import SETTINGS, AudioSpec, DataConfig, XTTSConfig
+from myxtts.config.fields import coerce
 
 # The defaults are those of `small`; 1000 frames hold the longest sentence of LJSpeech.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -56,9 +58,46 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+# The defaults are those of `22k`. `24k` has the mels of BigVGAN's 24 kHz models: all that such
+# recordings hold, in as many samples per frame as before.
+AUDIO_PRESETS: dict[str, dict[str, Any]] = {
+    "22k": {},
+    "24k": {
+        "data.sample_rate": 24_000,
+        "data.n_fft": 1024,
+        "data.hop_length": 256,
+        "data.win_length": 1024,
+        "data.n_mels": 100,
+        "data.fmin": 0.0,
+        "data.fmax": 12_000.0,
+    },
+}
+
+# The settings that name a preset, and what each of their values sets.
+NAMED_PRESETS: dict[str, Mapping[str, Mapping[str, Any]]] = {
+    "model.model_size": PRESETS,
+    "data.audio": AUDIO_PRESETS,
+}
+
 
 def create_default_config(data_path: str = DataConfig.dataset_path, **overrides: Any) -> XTTSConfig:
-    """Return the preset of `model_size` for a corpus, with `overrides` as flat keywords."""
-    size = ModelConfig(model_size=overrides.get("model_size", ModelConfig.model_size)).model_size
-    preset = {path.rpartition(".")[2]: value for path, value in PRESETS[size].items()}
-    return XTTSConfig(**{**preset, "data_path": data_path, **overrides})
+    """Return the presets of `model_size` and `audio` for a corpus, with `overrides` as keywords."""
+    preset: dict[str, Any] = {}
+    for path, table in NAMED_PRESETS.items():
+        chosen = overrides.get(path.rpartition(".")[2], SETTINGS[path].default)
+        preset |= table[coerce(path, SETTINGS[path], chosen)]
+    names = {path.rpartition(".")[2]: value for path, value in preset.items()}
+    return XTTSConfig(**{**names, "data_path": data_path, **overrides})
+
+
+def preset_values(setting: str, name: str) -> dict[str, Any]:
+    """What a preset gives every setting, by path, that a preset of its kind may change."""
+    table = NAMED_PRESETS[setting]
+    paths = {path for preset in table.values() for path in preset}
+    return {path: table[name].get(path, SETTINGS[path].default) for path in paths}
+
+
+def audio_preset_of(spec: AudioSpec) -> str | None:
+    """The audio preset that gives these mels, if there is one."""
+    known = {name: create_default_config(audio=name).data.audio_spec for name in AUDIO_PRESETS}
+    return next((name for name, own in known.items() if own == spec), None)

@@ -31,7 +31,7 @@ def num_layers(config: "ModelConfig") -> int:
     """How many layers the settings ask for, each with weights of its own."""
     reference = 0 if config.speaker_encoder else config.audio_encoder_layers
     text = config.text_encoder_conv_layers + config.text_encoder_layers
-    return text + config.decoder_layers + reference
+    return text + config.decoder_layers + config.refiner_layers + reference
 
 
 def _weights(config: "ModelConfig") -> dict[str, int]:
@@ -50,6 +50,7 @@ def _weights(config: "ModelConfig") -> dict[str, int]:
         "model.text_encoder_layers": config.text_encoder_layers * attention,
         "model.text_encoder_dim": 2 * block(text, 3),
         "model.decoder_layers": config.decoder_layers * block(decoder, 5),
+        "model.refiner_layers": config.refiner_layers * block(decoder, 5),
         "model.decoder_dim": config.decoder_reduction * text * decoder,
     }
     if not config.speaker_encoder:

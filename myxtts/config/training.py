@@ -50,6 +50,10 @@ class TrainingConfig(Section):
     ema_decay: float = option(0.999, "decay of the EMA weights (0: none)", low=0.0, high=0.99999)
 
     # The losses
+    refiner_start: float = option(
+        0.4, "share of all steps after which the refiner begins to learn", low=0.0, high=1.0
+    )
+    flow_loss_weight: float = option(1.0, "weight of the refiner's flow-matching loss", low=0.0)
     mel_loss_weight: float = option(1.0, "weight of the mel loss", low=0.0)
     stop_loss_weight: float = option(0.2, "weight of the stop loss", low=0.0)
     stop_token_positive_weight: float = option(

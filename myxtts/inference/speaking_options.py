@@ -11,6 +11,7 @@ import numpy as np
 
 from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel
+from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.data.features.features import FeatureSettings, load_samples
 from myxtts.inference.errors import SynthesisError, check_known
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SLOWEST, FASTEST = 0.25, 4.0
+MOST_REFINE_STEPS, MOST_TEMPERATURE = 64, 2.0
 _SHORT_REFERENCE_SECONDS, _LONG_REFERENCE_SECONDS = 2.0, 60.0
 
 
@@ -28,7 +30,9 @@ class SpeakingOptions:
     """What a caller chooses; by default the voice's first language and its first speaker.
 
     One or several reference recordings, which win over `speaker`, are the voice to be cloned.
-    Style weights, one for each style token, replace the voice's own style.
+    Style weights, one for each style token, replace the voice's own style. A voice with a refiner
+    adds detail to its mels in `refine_steps`, from noise that follows from the seed: another seed
+    is another reading. The noise is scaled by the temperature; without steps there is none.
     """
 
     language: str | None = None
@@ -37,6 +41,8 @@ class SpeakingOptions:
     speaking_rate: float = 1.0
     style_weights: Sequence[float] | None = None
     seed: int = 0
+    refine_steps: int | None = None
+    temperature: float = USUAL_TEMPERATURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ class Delivery:
     voice: np.ndarray
     speaking_rate: float
     seed: int
+    refine_steps: int = 0
+    temperature: float = 0.0
 
 
 def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
@@ -62,12 +70,36 @@ def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
     index = voice.languages.index(language)
     embedding = _embedding(options, voice)
     styled = voice.model.styled(embedding[None], _style_weights(options.style_weights, voice))
-    return Delivery(language, index, np.asarray(styled)[0], rate, options.seed)
+    steps = _refine_steps(options.refine_steps, voice)
+    temperature = float(options.temperature)
+    if not 0.0 <= temperature <= MOST_TEMPERATURE:
+        raise SynthesisError(
+            f"the temperature {temperature:g} is not between 0 (the likeliest reading) and "
+            f"{MOST_TEMPERATURE:g}"
+        )
+    vector = np.asarray(styled)[0]
+    return Delivery(language, index, vector, rate, options.seed, steps, temperature)
 
 
 def find_language(language: str | None, voice: "Voice") -> str:
     """Return a language that the voice speaks, by default its first."""
     return check_known(language or voice.languages[0], voice.languages, "language")
+
+
+def _refine_steps(steps: int | None, voice: "Voice") -> int:
+    """Return the steps that are asked for, or the usual ones where the voice has a refiner."""
+    if not voice.config.model.refiner_layers:
+        if steps:
+            raise SynthesisError(
+                "this voice has no refiner, and so no use for refine steps: train one with "
+                "--refiner-layers, or remove them"
+            )
+        return 0
+    if steps is None:
+        return USUAL_REFINE_STEPS
+    if not 0 <= steps <= MOST_REFINE_STEPS:
+        raise SynthesisError(f"refine steps must be between 0 and {MOST_REFINE_STEPS}, not {steps}")
+    return steps
 
 
 def _embedding(options: SpeakingOptions, voice: "Voice") -> np.ndarray:

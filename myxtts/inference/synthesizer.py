@@ -101,7 +101,11 @@ class Synthesizer:
         """Let the model compile, so that the first sentence takes no longer than the others."""
         nobody = np.zeros((1, self.voice.config.model.speaker_embedding_dim), np.float32)
         one, zero = np.ones(1, np.int32), np.zeros(1, np.int32)
-        self.voice.model.synthesize(one[None], one, zero, nobody, np.ones(1, np.float32))
+        inputs = one[None], one, zero, nobody, np.ones(1, np.float32)
+        if self.voice.config.model.refiner_layers:
+            self.voice.model.synthesize_refined(*inputs, 0, 0.0, 1)
+        else:
+            self.voice.model.synthesize(*inputs)
 
     def speak(self, text: str | Iterable[str], **options: Any) -> Speech:
         """Say a text."""
@@ -229,13 +233,18 @@ class Synthesizer:
         """Run the model on a padded batch: log-mels and durations without their padding."""
         count = len(lines)
         lengths = np.array([len(line.tokens) for line in lines], np.int32)
-        out = self.voice.model.synthesize(
+        inputs = (
             pad_rows([line.tokens for line in lines], np.int32),
             lengths,
             np.full(count, delivery.language_index, np.int32),
             np.tile(delivery.voice, (count, 1)),
             np.full(count, delivery.speaking_rate, np.float32),
         )
+        if delivery.refine_steps:
+            how = delivery.seed % 2**31, delivery.temperature, delivery.refine_steps
+            out = self.voice.model.synthesize_refined(*inputs, *how)
+        else:
+            out = self.voice.model.synthesize(*inputs)
         padded = zip(np.asarray(out["mel"]), np.asarray(out["mel_lengths"]), strict=True)
         mels = [mel[:length] for mel, length in padded]
         for mel, line in zip(mels, lines, strict=True):

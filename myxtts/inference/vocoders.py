@@ -88,9 +88,9 @@ def choose_vocoder(name: str, run: Path, spec: AudioSpec) -> Vocoder:
                     f"{run} has no {name} vocoder: train one with `myxtts train-vocoder --vocoder "
                     f"{name}`, and name its folder"
                 )
-            found = load_vocoder(public_vocoder(VOCODERS[name].public[0]))
+            found = load_vocoder(public_vocoder(VOCODERS[name].public[0], spec))
     else:
-        found = load_vocoder(named_vocoder(name))
+        found = load_vocoder(named_vocoder(name, spec))
     found.check(spec)
     return Vocoder(found.model)
 

@@ -1,8 +1,9 @@
 """The model: text and a reference recording in, mel out; with the alignment that teaches it.
 
 In training it is called with a batch that has a `pitch`, with its `reference` [batch, frames, mels]
-and `reference_lengths`, and the `prior_weight` of the alignment; it returns a dict (`XTTS.call`).
-For speaking there are `encode_voice` and `synthesize`, compiled once for all shapes.
+and `reference_lengths`, the `prior_weight` of the alignment, and for a refiner its `flow_key` and
+whether it `refines` yet; it returns a dict (`XTTS.call`). For speaking there are `encode_voice`,
+`synthesize` and `synthesize_refined`, compiled once for all shapes.
 """
 
 from dataclasses import asdict
@@ -29,6 +30,7 @@ from myxtts.models.prosody import (
     scaled_energy,
     scaled_pitch,
 )
+from myxtts.models.refiner import DRAWS, Refiner
 from myxtts.models.speaker_encoders.published_voice import PublishedVoice
 from myxtts.models.text_encoder import TextEncoder
 
@@ -96,6 +98,7 @@ class XTTS(keras.Model):
         gst_style_embedding_dim: int,
         gst_num_heads: int,
         dropout: float,
+        refiner_layers: int = 0,
         **kwargs,
     ):
         # The alignment needs its inputs as they are, not rounded to half precision.
@@ -164,6 +167,11 @@ class XTTS(keras.Model):
             n_mels=n_mels,
             dropout=dropout,
         )
+        self.refiner = None
+        if refiner_layers:
+            self.refiner = Refiner(
+                decoder_dim, refiner_layers, decoder_reduction, n_mels, name="refiner"
+            )
 
     def build(self, input_shape=None):
         text, voice = (None, None, self.text_encoder_dim), (None, self.speaker_embedding_dim)
@@ -184,17 +192,20 @@ class XTTS(keras.Model):
         width = self.text_encoder_dim + self.harmonics.bands + POSITION_FEATURES
         frames = (None, None, width)
         self.decoder.build(frames, (None,), voice, (None, None, self.n_mels))
+        if self.refiner:
+            self.refiner.build(frames, voice)
         self.built = True
 
     def call(self, inputs, training=False):
         """The mel of a batch as it would be said along the alignment that fits it best.
 
-        Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder; mu [batch,
+        Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder, and the
+        frames [batch, frames + tail, width] that it read; mu [batch,
         tokens, mels]; frame_tokens [batch, frames]; durations [batch, tokens]; the predicted
         log_durations, pitch and energy [batch, tokens] and the true token_pitch and token_energy;
         the voice [batch, voice_dim]; output_embedding and reference_embedding [batch, dim] by the
         same encoder, or None where neither is wanted; speaker_logits [batch, speakers], or None of
-        one speaker.
+        one speaker; flow and flow_target (`Refiner.matched`) where there is a `flow_key`.
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
@@ -215,6 +226,7 @@ class XTTS(keras.Model):
         lengths = mel_lengths + TAIL_GROUPS * self.reduction
         padded = _held(mel, mel_lengths, room)
         said = self.decoder(frames, lengths, voice, mel=padded, training=training)
+        flow = self._flow(inputs, padded, said["mel"], frames, voice, training)
         return {
             **said,
             **predicted,
@@ -224,9 +236,26 @@ class XTTS(keras.Model):
             "token_pitch": pitch,
             "token_energy": energy,
             **self._compared_embeddings(said["mel"], inputs, embedding),
+            **flow,
+            "frames": frames,
             "voice": voice,
             "speaker_logits": self.speaker_head(voice) if self.speaker_head else None,
         }
+
+    def _flow(self, inputs, mel, coarse, frames, voice, training):
+        """What the refiner learns from; zeros as long as it does not refine yet."""
+        if self.refiner is None or "flow_key" not in inputs:
+            return {}
+        lengths, key = inputs["mel_lengths"], inputs["flow_key"]
+
+        def matched():
+            return self.refiner.matched(mel, coarse, frames, lengths, voice, key, training)
+
+        def nothing():
+            size = [DRAWS * tf.shape(lengths)[0], 0, self.n_mels]
+            return {"flow": tf.zeros(size), "flow_target": tf.zeros(size)}
+
+        return tf.cond(inputs["refines"], matched, nothing)
 
     @property
     def wants_embeddings(self) -> bool:
@@ -280,6 +309,34 @@ class XTTS(keras.Model):
     )
     def synthesize(self, tokens, text_lengths, language, voice, speaking_rate):
         """Say tokens: mel [batch, frames, mels], mel_lengths [batch], durations [batch, tokens]."""
+        said, _ = self._say(tokens, text_lengths, language, voice, speaking_rate)
+        return said
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None, None], tf.float32),
+            tf.TensorSpec([None], tf.float32),
+            tf.TensorSpec([], tf.int32),
+            tf.TensorSpec([], tf.float32),
+            tf.TensorSpec([], tf.int32),
+        ]
+    )
+    def synthesize_refined(
+        self, tokens, text_lengths, language, voice, speaking_rate, seed, temperature, steps
+    ):
+        """`synthesize`, and refine the mel in so many steps from noise of a seed."""
+        said, read = self._say(tokens, text_lengths, language, voice, speaking_rate)
+        key = tf.stack([seed, 0])
+        mel = self.refiner.refine(
+            said["mel"], read["frames"], read["lengths"], voice, key, temperature, steps
+        )
+        return {**said, "mel": mel}
+
+    def _say(self, tokens, text_lengths, language, voice, speaking_rate):
+        """What is said, and what the decoder read for it."""
         text, mask = self._encode(tokens, text_lengths, language, voice, False)
         predicted = self.prosody(text, mask, voice)
         durations = _whole_durations(predicted["log_durations"], mask[:, :, 0], speaking_rate)
@@ -290,7 +347,8 @@ class XTTS(keras.Model):
         tail = TAIL_GROUPS * self.reduction
         said = self.decoder.generate(frames, spoken + tail, voice)
         lengths = _trimmed(said["stop"], spoken, self.reduction)
-        return {"mel": said["mel"], "mel_lengths": lengths, "durations": durations}
+        found = {"mel": said["mel"], "mel_lengths": lengths, "durations": durations}
+        return found, {"frames": frames, "lengths": spoken + tail}
 
     def _encode(self, tokens, text_lengths, language, voice, training):
         mask = sequence_mask(text_lengths, tf.shape(tokens)[1])[:, :, None]

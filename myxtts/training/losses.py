@@ -16,6 +16,7 @@ import tensorflow as tf
 from myxtts.config.config import TrainingConfig
 from myxtts.models.decoder import scaled_mel
 from myxtts.models.layers import sequence_mask
+from myxtts.models.refiner import segment_lengths
 from myxtts.models.xtts import TAIL_GROUPS
 
 Terms = dict[str, tf.Tensor]
@@ -32,6 +33,8 @@ WEIGHTS = {
     "contrastive_loss": "contrastive_loss_weight",
     "speaker_loss": "speaker_classification_loss_weight",
 }
+# A term that only models with a refiner have.
+FLOW = "flow_loss"
 
 
 def loss_weights(config: TrainingConfig) -> dict[str, float]:
@@ -61,6 +64,7 @@ class Counts(NamedTuple):
     utterances: tf.Tensor
     contrasted: tf.Tensor  # utterances that have both a companion and a stranger
     identified: tf.Tensor  # utterances of speakers that have a number
+    refined: tf.Tensor  # frames of the refiner's segments
 
     @classmethod
     def of(cls, batch: Mapping[str, tf.Tensor], reduction: int) -> "Counts":
@@ -73,6 +77,7 @@ class Counts(NamedTuple):
             tf.shape(speaker)[0],
             tf.math.count_nonzero(_contrasts(speaker, batch.get("part")).is_counted),
             tf.math.count_nonzero(speaker >= 0),
+            tf.reduce_sum(segment_lengths(frames, reduction)),
         )
         return cls(*(tf.cast(one, tf.float32) for one in found))
 
@@ -119,6 +124,12 @@ def stop_loss(logits, mel_lengths, reduction: int, positive_weight: float, count
     truth = tf.cast(at >= groups[:, None] - TAIL_GROUPS - 1, tf.float32)
     losses = tf.nn.weighted_cross_entropy_with_logits(truth, logits, positive_weight)
     return masked_mean(losses, groups, count)
+
+
+def flow_loss(flow, target, mel_lengths, reduction: int, count):
+    """Mean square of velocities [draws x batch, segment, mels]; 0 where there are no segments."""
+    square = tf.reduce_mean(tf.square(flow - target), axis=-1)
+    return masked_mean(square, segment_lengths(mel_lengths, reduction), count)
 
 
 def voice_similarity_loss(output, reference, count):
@@ -207,8 +218,11 @@ class XTTSLoss:
     @classmethod
     def from_config(cls, config) -> "XTTSLoss":
         """The losses of an XTTSConfig."""
+        weights = loss_weights(config.training)
+        if config.model.refiner_layers:
+            weights[FLOW] = config.training.flow_loss_weight
         return cls(
-            loss_weights(config.training),
+            weights,
             config.model.decoder_reduction,
             config.training.stop_token_positive_weight,
             config.training.contrastive_loss_temperature,
@@ -230,6 +244,11 @@ class XTTSLoss:
         mel, speaker = tf.cast(batch["mel"], tf.float32), batch["speaker"]
         frames, tokens = batch["mel_lengths"], batch["text_lengths"]
         pitch, energy = outputs["pitch"], outputs["energy"]
+        flow = {}
+        if FLOW in self.weights:
+            flow[FLOW] = flow_loss(
+                outputs["flow"], outputs["flow_target"], frames, self.reduction, counts.refined
+            )
         return {
             "mel_loss": mel_loss(outputs["mel"], mel, frames, counts.frames),
             "stop_loss": stop_loss(
@@ -250,6 +269,7 @@ class XTTSLoss:
                 outputs["voice"], speaker, self.temperature, self.margin, counts.contrasted
             ),
             "speaker_loss": speaker_loss(outputs["speaker_logits"], speaker, counts.identified),
+            **flow,
         }
 
     def __call__(self, batch, outputs) -> tuple[tf.Tensor, Terms, Terms]:

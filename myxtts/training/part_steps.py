@@ -18,7 +18,15 @@ from myxtts.data.batches.parts import Share
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.losses import Counts, XTTSLoss, scaled_weights, weighted_sum
 from myxtts.training.references import with_references
-from myxtts.training.steps import Batch, CompiledStep, Metrics, compile_step, complete, prior_weight
+from myxtts.training.steps import (
+    Batch,
+    CompiledStep,
+    Metrics,
+    compile_step,
+    complete,
+    flow_inputs,
+    prior_weight,
+)
 
 # Seeds that a part may draw from a generator: more than any layer does in one pass.
 _DRAWS = 16
@@ -34,6 +42,7 @@ def make_parts_step(
     *,
     seed: int,
     prior_steps: int,
+    coarse_steps: int = 0,
     balance: AdaptiveWeights | None = None,
     graph: bool = True,
     xla: bool = False,
@@ -49,6 +58,7 @@ def make_parts_step(
         _set_seeds(seeds, draw)
         inputs = with_references(part, seed, draw)
         inputs["prior_weight"] = prior_weight(number, prior_steps)
+        inputs |= flow_inputs(seed, draw, number > coarse_steps)
         with tf.GradientTape() as tape:
             outputs = model(inputs, training=True)
             terms = loss.terms(inputs, outputs, Counts(*counts))

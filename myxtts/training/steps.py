@@ -85,16 +85,21 @@ def make_train_step(
     *,
     seed: int,
     prior_steps: int,
+    coarse_steps: int = 0,
     balance: AdaptiveWeights | None = None,
     graph: bool = True,
     xla: bool = False,
 ) -> CompiledStep:
-    """The step (batch, number) -> metrics that makes one update."""
+    """The step (batch, number) -> metrics that makes one update.
+
+    A refiner learns after `coarse_steps`, when there is a mel to refine.
+    """
     optimizer.build(model.trainable_variables)
 
     def step(batch: Batch, number: tf.Tensor) -> Metrics:
         inputs = with_references(complete(batch), seed, number)
         inputs["prior_weight"] = prior_weight(number, prior_steps)
+        inputs |= flow_inputs(seed, number, number > coarse_steps)
         with tf.GradientTape() as tape:
             outputs = model(inputs, training=True)
             terms = loss.terms(inputs, outputs)
@@ -126,6 +131,7 @@ def make_eval_step(
     def step(batch: Batch, number: tf.Tensor) -> Metrics:
         inputs = own_references(complete(batch))
         inputs["prior_weight"] = tf.constant(0.0)
+        inputs |= flow_inputs(0, tf.constant(0, tf.int64), tf.constant(True))
         outputs = model(inputs, training=False)
         total, terms, _ = loss(inputs, outputs)
         return {"loss": total, **terms}
@@ -182,6 +188,12 @@ def padding(batch: Batch) -> tf.Tensor:
     """The share of a batch's frames that no recording has."""
     frames = tf.cast(tf.size(batch["mel"][..., 0]), tf.float32)
     return 1.0 - tf.cast(tf.reduce_sum(batch["mel_lengths"]), tf.float32) / frames
+
+
+def flow_inputs(seed: int, draw: tf.Tensor, refines: tf.Tensor) -> Batch:
+    """What a refiner draws its segments, times and noise from, and whether it learns yet."""
+    key = tf.stack([tf.constant((seed + 1) % 2**31, tf.int64), draw])
+    return {"flow_key": key, "refines": refines}
 
 
 def prior_weight(step: tf.Tensor, steps: int) -> tf.Tensor:

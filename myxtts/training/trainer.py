@@ -1,6 +1,5 @@
 """A training run: data, model, step, loop and hooks, wired as a configuration says."""
 
-import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -55,7 +54,7 @@ from myxtts.training.resuming import (
     check_settings,
     decisive_settings,
 )
-from myxtts.training.run import Schedule, TrainingRun, Wiring
+from myxtts.training.run import Schedule, TrainingRun, Wiring, digest
 from myxtts.training.sources import name_by_position
 from myxtts.training.steps import (
     CompiledStep,
@@ -228,6 +227,7 @@ class XTTSTrainer(TrainingRun):
             signature,
             seed=training.seed,
             prior_steps=training.alignment_prior_steps,
+            coarse_steps=round(training.refiner_start * schedule.total_steps),
             balance=balance,
             **self.compiling,
         )
@@ -366,8 +366,8 @@ class XTTSTrainer(TrainingRun):
             "settings of the model": sections["model"],
             "settings of training": sections["training"],
             "settings of the batches": list(self._plan_facts().values()),
-            "corpus": [_digest(cache.ids), list(cache.speakers), _digest(cache.speaker)],
-            "cache": [_digest(cache.mel_lengths), _digest(cache.text_lengths)],
+            "corpus": [digest(cache.ids), list(cache.speakers), digest(cache.speaker)],
+            "cache": [digest(cache.mel_lengths), digest(cache.text_lengths)],
         }
 
     def _plan_facts(self) -> dict[str, Any]:
@@ -409,17 +409,6 @@ def _portable(config: XTTSConfig) -> XTTSConfig:
     return config.replace(
         **plain, use_pretrained_speaker_encoder=bool(config.model.speaker_encoder)
     )
-
-
-def _digest(values: Iterable) -> str:
-    """A hash of numbers or names in their order, without a second copy of them."""
-    found = hashlib.blake2b(digest_size=16)
-    if isinstance(values, np.ndarray) and values.dtype != object:
-        found.update(np.ascontiguousarray(values).data)
-    else:
-        for value in values:
-            found.update(f"{value}\0".encode())
-    return found.hexdigest()
 
 
 def _setting(config: XTTSConfig, path: str) -> Any:

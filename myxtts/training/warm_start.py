@@ -11,6 +11,7 @@ from myxtts.checkpoints import Voice, weights_of
 from myxtts.checkpoints.states import SavedState
 from myxtts.config.config import DataConfig, ModelConfig, XTTSConfig
 from myxtts.config.io import Setting
+from myxtts.config.presets import preset_values
 from myxtts.errors import UserError
 
 # Tables that have a row, or a column, for each language or speaker, and the axis of those.
@@ -20,6 +21,7 @@ EXTENDED = {
     "speaker/bias": 0,
 }
 
+AUDIO = "data.audio"
 # What the weights of a voice were learnt with, and mean nothing without.
 FEATURES = DataConfig.affecting("features", "preprocessing")
 LASTING = (
@@ -60,7 +62,15 @@ def warm_start(model: keras.Model, known: keras.Model) -> None:
 
 
 def check_lasting(known: XTTSConfig, asked: Mapping[str, Setting]) -> None:
-    """Refuse what is asked for, by its path, where a voice's own settings must not change."""
+    """Refuse what is asked for, by its path, where a voice's own settings must not change.
+
+    An audio preset asks for every value that it sets.
+    """
+    if AUDIO in asked:
+        name, origin = asked[AUDIO]
+        values = preset_values(AUDIO, name)
+        implied = {path: Setting(value, f"{origin} {name}") for path, value in values.items()}
+        asked = implied | dict(asked)
     for path in LASTING:
         own = attrgetter(path)(known)
         if path in asked and asked[path].value != own:

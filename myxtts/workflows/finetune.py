@@ -25,6 +25,7 @@ _EPOCHS, _STEPS = "training.epochs", "training.max_steps"
 SHORT_RUN = {
     _STEPS: 1000,
     "training.warmup_steps": 50,
+    "training.refiner_start": 0.0,  # it has a mel to refine from the first step on
     "training.alignment_prior_steps": 0,  # the voice can align already
     "training.ema_decay": 0.99,  # about 100 steps, so that the EMA forgets the initial weights
     "training.save_interval": 200,
@@ -51,14 +52,14 @@ def settle(voice: XTTSConfig, asked: Mapping[str, Setting], origin: str, folder:
 
     `voice` are the settings of the voice, and `origin` says where they come from.
     """
-    from myxtts.training.warm_start import LASTING, check_lasting
+    from myxtts.training.warm_start import AUDIO, LASTING, check_lasting
 
     check_lasting(voice, asked)
     plain = resolve(environ={}, preset=voice.model.model_size)
     settled = {
         path: Setting(attrgetter(path)(plain.config), by) for path, by in plain.origins.items()
     }
-    kept = (*LASTING, "data.language", *(path for path in settled if _is_of_losses(path)))
+    kept = (*LASTING, AUDIO, "data.language", *(path for path in settled if _is_of_losses(path)))
     settled |= {path: Setting(attrgetter(path)(voice), origin) for path in kept}
     chosen = short_run(voice, asked) | {_FOLDER: str(folder)}
     settled |= {path: Setting(value, "fine-tuning") for path, value in chosen.items()}

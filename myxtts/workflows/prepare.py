@@ -39,12 +39,14 @@ def prepare(
     the shards, while others make theirs. A `cluster` is the address of Ray, which makes all but the
     embeddings.
     """
+    from myxtts.data.corpus.bandwidth import check_bandwidth
     from myxtts.data.corpus.language_check import check_languages
     from myxtts.data.features.corpora import read_parts
 
     encoder = _load_encoder(config.model)
     bad = []
     parts = read_parts(config.data if cluster is None else _on_any_node(config.data))
+    check_bandwidth([part.corpus for part in parts], config.data.audio_spec)
     with contextlib.ExitStack() as stack:
         pool = None if cluster is None else stack.enter_context(_join(cluster, parts, announce))
         for part in parts:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from myxtts.config.config import XTTSConfig
+from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 
 if TYPE_CHECKING:
@@ -70,5 +71,12 @@ def _load_predicting_voice(path: Path, config: XTTSConfig) -> "tuple[Voice, XTTS
     from myxtts.training.warm_start import FEATURES
 
     voice = load_voice(path)
-    own = {name: getattr(voice.config.data, name) for name in FEATURES}
+    spec, asked = voice.config.data.audio_spec, config.data.audio
+    if asked != DataConfig.audio and config.data.audio_spec != spec:
+        raise UserError(
+            f"audio is {asked}, but {path} predicts mels of {spec.sample_rate:,} Hz with "
+            f"{spec.n_mels} bands up to {spec.fmax:,.0f} Hz: leave --audio out, or name a voice "
+            f"that was trained with --audio {asked}"
+        )
+    own = {name: getattr(voice.config.data, name) for name in ("audio", *FEATURES)}
     return voice, config.replace(**own)

@@ -7,11 +7,13 @@ from myxtts.audio.griffin_lim import _to_samples, griffin_lim, linear_magnitude
 from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel, mel_filterbank
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.config.presets import create_default_config
 from tests.helpers.shared_data import shared
 
 SPEC = AudioSpec()
 SMALL = AudioSpec(16000, n_fft=512, hop_length=160, win_length=400, n_mels=40, fmin=50, fmax=7600)
-SPECS = pytest.mark.parametrize("spec", [SPEC, SMALL], ids=["default", "small"])
+WIDE = create_default_config(audio="24k").data.audio_spec
+SPECS = pytest.mark.parametrize("spec", [SPEC, WIDE, SMALL], ids=["default", "24k", "small"])
 
 
 def vowel(frames: int, spec: AudioSpec, pitch: float = 120.0) -> np.ndarray:

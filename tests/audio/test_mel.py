@@ -12,10 +12,13 @@ from myxtts.audio.mel import (
     num_frames,
 )
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.config.presets import create_default_config
 from tests.helpers.shared_data import shared
 
 SPEC = AudioSpec()
 SMALL = AudioSpec(16000, n_fft=512, hop_length=160, win_length=400, n_mels=40, fmin=50, fmax=7600)
+WIDE = create_default_config(audio="24k").data.audio_spec
+SPECS = pytest.mark.parametrize("spec", [SPEC, WIDE, SMALL], ids=["default", "24k", "short window"])
 LENGTHS = [9000, 8999, 5000, 1024, 700, 385, 384, 256, 255, 0]
 
 
@@ -78,7 +81,7 @@ def assert_equals_reference(mel: np.ndarray, expected: np.ndarray):
     assert difference.mean() < 1e-5 and difference.max() < 1e-3
 
 
-@pytest.mark.parametrize("spec", [SPEC, SMALL], ids=["default", "short window"])
+@SPECS
 def test_mel_and_energy_by_definition(spec):
     # 20000 samples are more frames than one block.
     mel, energy = mel_and_energy(noise(20000), spec)
@@ -87,6 +90,15 @@ def test_mel_and_energy_by_definition(spec):
     np.testing.assert_allclose(energy, expected_energy, rtol=1e-5)
     assert mel.dtype == energy.dtype == np.float32
     np.testing.assert_array_equal(mel, log_mel(noise(20000), spec))
+
+
+def test_the_filters_of_24_khz_reach_every_bin_up_to_half_the_rate():
+    """All mels show something, and together all that there is; of equal area."""
+    bank = mel_filterbank(WIDE)
+    assert bank.shape == (100, 513)
+    assert ((bank > 0).sum(axis=1) >= 2).all() and bank[:, 1:512].any(axis=0).all()
+    area = bank.sum(axis=1) * WIDE.sample_rate / WIDE.n_fft
+    np.testing.assert_allclose(area[30:], 1.0, rtol=0.1)
 
 
 def test_energy_of_a_constant():
@@ -101,7 +113,7 @@ def test_digital_silence_is_the_floor():
     np.testing.assert_array_equal(energy, np.zeros(10))
 
 
-@pytest.mark.parametrize("spec", [SPEC, SMALL, AudioSpec(hop_length=255)])
+@pytest.mark.parametrize("spec", [SPEC, WIDE, SMALL, AudioSpec(hop_length=255)])
 def test_num_frames_is_what_log_mel_gives(spec):
     for samples in [*range(0, 1100, 37), 255, 256, 257, 511, 512, 22050]:
         assert log_mel(noise(samples), spec).shape == (num_frames(samples, spec), spec.n_mels)
@@ -130,7 +142,7 @@ def assert_rows_equal_unpadded(mel, energy, counts, spec):
         assert not mel[row, count:].any() and not energy[row, count:].any()
 
 
-@pytest.mark.parametrize("spec", [SPEC, SMALL], ids=["default", "short window"])
+@SPECS
 @pytest.mark.parametrize("how", ["eager", "graph", "xla", "dataset"])
 def test_graph_twin_does_not_hear_the_padding(how, spec):
     tf = pytest.importorskip("tensorflow")

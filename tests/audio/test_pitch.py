@@ -8,9 +8,11 @@ from myxtts.audio.io import read_audio
 from myxtts.audio.mel import num_frames
 from myxtts.audio.pitch import pitch, pitch_tf
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.config.presets import create_default_config
 from tests.helpers.shared_data import shared
 
 SPEC = AudioSpec()
+WIDE = create_default_config(audio="24k").data.audio_spec
 TIME = np.arange(22050) / 22050
 
 
@@ -28,8 +30,8 @@ WAVES = {
 }
 
 
-def read_clip(name: str) -> np.ndarray:
-    return read_audio(shared("excerpts80") / "wavs" / f"{name}.flac", 22050)
+def read_clip(name: str, rate: int = 22050) -> np.ndarray:
+    return read_audio(shared("excerpts80") / "wavs" / f"{name}.flac", rate)
 
 
 @pytest.mark.parametrize("wave", WAVES)
@@ -111,10 +113,23 @@ def test_speech_agrees_with_another_yin(clip, low, high):
     assert (np.abs(ratio - 1) > 0.2).mean() < 0.1  # octave errors of either
 
 
+def test_the_pitch_of_a_clip_does_not_depend_on_the_mels():
+    """Frames of both rates at the same times, where both are voiced."""
+    narrow = pitch(read_clip("HS-61"), SPEC)
+    wide = pitch(read_clip("HS-61", 24000), WIDE)
+    at = ((np.arange(len(wide)) + 0.5) * 256 / 24000 * 22050 / 256 - 0.5).round().astype(int)
+    at = np.clip(at, 0, len(narrow) - 1)
+    both = (wide > 0) & (narrow[at] > 0)
+    assert both.sum() > 0.9 * (wide > 0).sum()
+    assert np.median(np.abs(wide[both] / narrow[at][both] - 1)) < 0.02
+
+
+@pytest.mark.parametrize("spec", [SPEC, WIDE], ids=["default", "24k"])
 @pytest.mark.parametrize("how", ["graph", "xla", "dataset"])
-def test_graph_twin_does_not_hear_the_padding(how):
+def test_graph_twin_does_not_hear_the_padding(how, spec):
     tf = pytest.importorskip("tensorflow")
-    clips = [read_clip(name)[:40000] for name in ("LJ-61", "WS-61", "HS-61")]
+    names = ("LJ-61", "WS-61", "HS-61")
+    clips = [read_clip(name, spec.sample_rate)[:40000] for name in names]
     clips = [clips[0], clips[1][:30001], clips[2][:9000], clips[2][5000:5600]]
     lengths = np.array([len(clip) for clip in clips], np.int32)
     batch = np.random.default_rng(0).normal(0, 1, (4, 40000)).astype(np.float32)
@@ -122,7 +137,7 @@ def test_graph_twin_does_not_hear_the_padding(how):
         batch[row, : len(clip)] = clip
 
     def analyse(samples, lengths):
-        return pitch_tf(samples, lengths, SPEC)
+        return pitch_tf(samples, lengths, spec)
 
     signature = [tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None], tf.int32)]
     run = {
@@ -131,10 +146,10 @@ def test_graph_twin_does_not_hear_the_padding(how):
         "dataset": lambda *batch: next(iter(tf.data.Dataset.from_tensors(batch).map(analyse))),
     }[how]
     f0 = run(batch, lengths).numpy()
-    assert f0.shape == (4, num_frames(40000, SPEC))
+    assert f0.shape == (4, num_frames(40000, spec))
     agreement = []
     for row, clip in enumerate(clips):
-        expected = pitch(clip, SPEC)
+        expected = pitch(clip, spec)
         agreement.append(np.isclose(f0[row, : len(expected)], expected, rtol=0.005))
         assert not f0[row, len(expected) :].any()
     assert np.concatenate(agreement).mean() >= 0.99

@@ -158,7 +158,7 @@ def test_a_run_with_an_istft_is_not_searched_for_a_hifigan(run, saved, monkeypat
     shutil.copytree(saved, run / "vocoder")
     monkeypatch.chdir(tmp_path)  # where there are no public weights
     with pytest.raises(CheckpointError, match="`myxtts weights get hifigan_universal`"):
-        choose_vocoder("hifigan", run, SMALL)
+        choose_vocoder("hifigan", run, AudioSpec())
 
 
 @pytest.mark.parametrize("name", ["auto", "istft"])

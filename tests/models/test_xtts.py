@@ -10,6 +10,7 @@ from myxtts.models import alignment, xtts
 from myxtts.models.decoder import DECODERS, scaled_mel
 from myxtts.models.prosody import scaled_pitch
 from myxtts.training.losses import XTTSLoss
+from myxtts.training.references import own_references
 from tests.helpers.tiny_model import (
     N_MELS,
     SPEAKERS,
@@ -26,7 +27,7 @@ STRATEGIES = tuple(DECODERS)
 FRAMES, TOKENS = [20, 13, 17], [6, 4, 5]
 # What each output has a row of.
 PER_TOKEN = ("mu", "log_durations", "pitch", "energy", "durations", "token_pitch", "token_energy")
-PER_FRAME = ("mel", "frame_tokens")
+PER_FRAME = ("mel", "frame_tokens", "frames")
 PER_UTTERANCE = ("voice", "output_embedding", "reference_embedding", "speaker_logits")
 
 
@@ -58,6 +59,7 @@ def test_the_outputs_have_the_shapes_that_the_docstring_promises(model, batch):
     groups = 20 // 2 + xtts.TAIL_GROUPS
     assert shapes == {
         "mel": (3, 2 * groups, N_MELS),
+        "frames": (3, 2 * groups, 16 + model.harmonics.bands + xtts.POSITION_FEATURES),
         "stop": (3, groups),
         "mu": (3, 6, N_MELS),
         "frame_tokens": (3, 20),
@@ -362,3 +364,60 @@ def test_weights_that_overflow_give_a_short_mel_that_is_not_finite():
     said = model.synthesize(tokens, tf.constant([4]), tf.constant([0]), voice, one)
     assert not np.isfinite(said["mel"]).all()
     assert 4 <= said["mel"].shape[1] <= 4 * xtts.LONGEST_TOKEN + 2 * xtts.TAIL_GROUPS
+
+
+# Refining
+
+
+def refined(model, seed=0, temperature=0.7, steps=2, rows=slice(None)) -> dict:
+    tokens, lengths = ((1, 2, 3, 4), (5, 6, 0, 0)), (4, 2)
+    voice = np.random.default_rng(2).normal(size=(2, 8))
+    size = len(tokens[rows])
+    said = model.synthesize_refined(
+        tf.constant(tokens[rows], tf.int32),
+        tf.constant(lengths[rows], tf.int32),
+        tf.zeros([size], tf.int32),
+        tf.constant(voice[rows], tf.float32),
+        tf.ones([size]),
+        seed,
+        temperature,
+        steps,
+    )
+    return {name: value.numpy() for name, value in said.items()}
+
+
+@pytest.fixture(scope="module")
+def refining() -> xtts.XTTS:
+    return tiny_model(refiner_layers=2)
+
+
+def test_refining_changes_the_mel_and_nothing_else(refining):
+    coarse, fine = speak(refining), refined(refining)
+    for name in ("durations", "mel_lengths"):
+        np.testing.assert_array_equal(fine[name], coarse[name])
+    assert not np.allclose(fine["mel"], coarse["mel"])
+    np.testing.assert_array_equal(refined(refining, steps=0)["mel"], coarse["mel"])
+
+
+def test_a_refined_sentence_does_not_depend_on_its_neighbours(refining):
+    both, alone = refined(refining), refined(refining, rows=slice(1, 2))
+    length = int(alone["mel_lengths"][0])
+    np.testing.assert_allclose(
+        both["mel"][1, :length], alone["mel"][0, :length], rtol=1e-4, atol=1e-4
+    )
+
+
+def test_a_model_without_a_refiner_has_no_weights_for_it(refining):
+    plain = tiny_model(refiner_layers=0)
+    names = {weight.path.removeprefix("xtts/") for weight in plain.trainable_variables}
+    more = {weight.path.removeprefix("xtts/") for weight in refining.trainable_variables}
+    assert names < more and all(name.startswith("refiner/") for name in more - names)
+
+
+def test_a_refiner_learns_only_when_it_is_told_to(refining):
+    batch = own_references(make_batch([20, 14], [5, 4]))
+    batch |= {"prior_weight": tf.constant(0.0), "flow_key": tf.constant([1, 2])}
+    on, off = (refining({**batch, "refines": tf.constant(x)}) for x in (True, False))
+    assert on["flow"].shape[1] > 0 and off["flow"].shape[1] == 0
+    del batch["flow_key"]
+    assert "flow" not in refining(batch)

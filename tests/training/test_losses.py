@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from myxtts.config.config import XTTSConfig
 from myxtts.models.decoder import natural_mel
+from myxtts.models.refiner import DRAWS
 from myxtts.models.xtts import TAIL_GROUPS
 from myxtts.training import losses
 from myxtts.training.losses import XTTSLoss
@@ -56,7 +57,7 @@ def test_the_duration_loss_is_of_logarithms():
     # Tokens of 1 and 2 frames, both predicted as 1: (0 + ln² 2) / 2, and 2 frames in all instead
     # of 3; the third token is padding.
     lengths = tf.constant([2])
-    counts = losses.Counts(*numbers(*[0] * 6))._replace(tokens=2.0, utterances=1.0)
+    counts = losses.Counts(*numbers(*[0] * 7))._replace(tokens=2.0, utterances=1.0)
     found = losses.duration_loss(numbers([0, 0, 9]), tf.constant([[1, 2, 0]]), lengths, counts)
     assert float(found) == pytest.approx(LN2**2 / 2 + math.log(3 / 2) ** 2)
 
@@ -263,7 +264,17 @@ def test_the_counts_of_parts_add_up_to_those_of_the_batch_cut_there():
         "speaker": tf.constant([0, 0, 1]),
     }
     whole = losses.Counts.of(batch, 2)
-    assert [float(one) for one in whole] == [12.0, 2 + 2 + 3 + 3 * TAIL_GROUPS, 6.0, 3.0, 2.0, 3.0]
+    groups = 2 + 2 + 3 + 3 * TAIL_GROUPS
+    assert [float(one) for one in whole] == [12.0, groups, 6.0, 3.0, 2.0, 3.0, 12.0 * DRAWS]
     # In parts of two and one, nobody has both a companion and a stranger.
     cut = losses.Counts.of({**batch, "part": tf.constant([0, 0, 1])}, 2)
-    assert [float(one) for one in cut] == [*map(float, whole[:4]), 0.0, 3.0]
+    assert [float(one) for one in cut] == [*map(float, whole[:4]), 0.0, 3.0, 12.0 * DRAWS]
+
+
+def test_the_flow_loss_is_the_mean_square_over_the_real_frames_of_segments():
+    # Two draws of one utterance of two frames; the third is padding.
+    flow = tf.constant([[[1.0, 3.0], [0.0, 0.0], [9.0, 9.0]], [[0.0, 0.0], [2.0, 0.0], [9.0, 9.0]]])
+    found = losses.flow_loss(flow, tf.zeros_like(flow), tf.constant([2]), 2, 4.0)
+    assert float(found) == pytest.approx((5.0 + 0.0 + 0.0 + 2.0) / 4)
+    nothing = tf.zeros([2, 0, 2])
+    assert float(losses.flow_loss(nothing, nothing, tf.constant([2]), 2, 4.0)) == 0.0

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from collections import Counter
 
 from myxtts.cli.settings import add_corpus, corpus_config
 from myxtts.cli.terminal import add_command
@@ -34,6 +35,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def check(args: argparse.Namespace) -> None:
     from myxtts.data.batches.limits import examine
+    from myxtts.data.corpus.bandwidth import warn_narrow
     from myxtts.data.corpus.description import summarise
     from myxtts.data.corpus.language_check import check_languages
     from myxtts.data.features.corpora import read_parts
@@ -48,6 +50,7 @@ def check(args: argparse.Namespace) -> None:
         findings.append(found)
     for part in parts:
         check_languages([part.corpus], part.location.tokenizer)
+    warn_narrow(sum((one.sample_rates for one in findings), Counter()), config.data.audio_spec)
     for found in findings:
         found.check(config.data.max_rejected)
     print(f"next: myxtts prepare {shlex.quote(config.data.dataset_path)}")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from myxtts.cli.settings import add_vocoder, add_voice
+from myxtts.cli.settings import add_refining, add_vocoder, add_voice
 from myxtts.cli.terminal import add_command, import_tensorflow, number_list, parse_program
 from myxtts.cli.terminal import run as run_command
 from myxtts.errors import UserError
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from myxtts.inference.synthesizer import Synthesizer
 
 OUTPUT, OUTPUT_FOLDER, STREAM = "output.wav", "output", "-"
-OPTIONS = ("language", "speaker", "reference", "speaking_rate", "style_weights", "seed")
+OPTIONS = (
+    *("language", "speaker", "reference", "speaking_rate", "style_weights", "seed"),
+    *("refine_steps", "temperature"),
+)
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -55,8 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "a number for each style token, with commas between, in place of the style that the "
     about += "voice has by itself; write =-1,... where the first is negative"
     parser.add_argument("--style-weights", metavar="LIST", type=number_list, help=about)
-    about = "what the vocoder's random phases derive from (default: 0)"
+    about = (
+        "what phases of the vocoder and noise of the refiner derive from: another seed is another "
+    )
+    about += "reading of the same text (default: 0)"
     parser.add_argument("--seed", type=int, default=0, help=about)
+    add_refining(parser)
     add_vocoder(parser)
     about = f"wav to write (default: {OUTPUT}); for a text file a folder (default: "
     about += f"{OUTPUT_FOLDER}/); {STREAM} streams a wav to stdout, sentence by sentence"

@@ -26,6 +26,7 @@ from myxtts.checkpoints.vocoders import load_vocoder, named_vocoder, save_vocode
 from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.config.config import ModelConfig, TrainingConfig, XTTSConfig
 from myxtts.config.io import load_config
+from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.config.presets import PRESETS
 from myxtts.data.batches.split import Split, split_batches
 from myxtts.data.batches.training_data import KnownTables, TrainingData, batch_options
@@ -42,7 +43,7 @@ from myxtts.training.loop import Hook, Listener, StepRecord
 from myxtts.training.optimizer import WarmUp
 from myxtts.training.references import own_references
 from myxtts.training.resuming import difference, raise_if_other
-from myxtts.training.run import Schedule, TrainingRun, Wiring
+from myxtts.training.run import Schedule, TrainingRun, Wiring, digest
 from myxtts.training.steps import complete
 from myxtts.training.vocoder.losses import SpectralLoss
 from myxtts.training.vocoder.part_steps import (
@@ -137,7 +138,7 @@ class VocoderTrainer(TrainingRun):
         config = self.config
         model = build_vocoder(config.model, self.spec)
         if config.training.stage2_from:
-            start = load_vocoder(named_vocoder(config.training.stage2_from))
+            start = load_vocoder(named_vocoder(config.training.stage2_from, self.spec))
             start.check(self.spec)
             if start.kind != model.kind:
                 raise UserError(
@@ -222,7 +223,7 @@ class VocoderTrainer(TrainingRun):
         return {
             "versions": [__version__, keras.version()],
             "settings of the vocoder": self.facts(),
-            "corpus": [list(source.ids), source.lengths.tolist()],
+            "corpus": [digest(source.ids), digest(source.lengths)],
         }
 
     def _predictor(self) -> Predictor:
@@ -347,8 +348,12 @@ def predict_mels(model: keras.Model, batch: dict[str, tf.Tensor]) -> list[np.nda
     """The teacher-forced (GTA) mels of a batch, without padding."""
     inputs = own_references(complete(batch))
     inputs["prior_weight"] = tf.constant(0.0)
-    mels = model(inputs)["mel"].numpy()
-    lengths = np.asarray(batch["mel_lengths"]).tolist()
+    outputs = model(inputs)
+    mels, lengths = outputs["mel"], batch["mel_lengths"]
+    if model.refiner:
+        how = tf.constant([0, 0]), USUAL_TEMPERATURE, tf.constant(USUAL_REFINE_STEPS)
+        mels = model.refiner.refine(mels, outputs["frames"], lengths, outputs["voice"], *how)
+    mels, lengths = mels.numpy(), np.asarray(lengths).tolist()
     return [mel[:length] for mel, length in zip(mels, lengths, strict=True)]
 
 

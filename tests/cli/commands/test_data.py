@@ -47,6 +47,18 @@ def test_check_counts_what_breaks_a_limit(myxtts, corpus):
     assert "16,000 Hz: 2 (resampled to 22,050 Hz)" in out
 
 
+def test_recordings_below_the_highest_band_are_warned_of_once(myxtts, corpus, tmp_path):
+    other = make_corpus(tmp_path / "other", 3, seed=1, seconds=(0.6, 0.8))
+    both = ("--data", corpus, "--val-data", other, "--audio", "24k")
+    for command in (("data", "check"), ("prepare",)):
+        code, out, err = myxtts(*command, *both)
+        assert code == 0
+        assert err.count("15 of 15 recordings have too few samples a second (22,050 Hz: 15)") == 1
+        assert err.count("--audio 22k") == 1
+    code, out, _ = myxtts("data", "check", *both)
+    assert "22,050 Hz: 12 (resampled to 24,000 Hz)" in out
+
+
 def test_check_rejects_what_loses_too_much(myxtts, corpus):
     code, out, err = myxtts("data", "check", corpus, "--max-mel-frames", 20)
     assert code == 2

@@ -10,11 +10,13 @@ from myxtts.audio import speaker_features as published
 from myxtts.audio.io import resample
 from myxtts.audio.mel import log_mel
 from myxtts.config.config import AudioSpec
+from myxtts.config.presets import create_default_config
 from myxtts.models.speaker_encoders.encoder_features import EncoderFeatures
 from tests.helpers.shared_data import shared
 
 SPECS = {
     "22 kHz": AudioSpec(),
+    "24k": create_default_config(audio="24k").data.audio_spec,
     "24 kHz": AudioSpec(sample_rate=24000, hop_length=300, n_fft=1200, win_length=1200, n_mels=100),
     "16 kHz": AudioSpec(sample_rate=16000, hop_length=200, n_fft=800, win_length=800),
 }
