@@ -15,7 +15,7 @@ from myxtts.data.corpus.listing import Listing, Source
 from myxtts.data.corpus.table_columns import MetadataRow
 from myxtts.evaluation.evaluator import evaluate
 from myxtts.evaluation.metrics.session import Judges, Sentence, Subject
-from myxtts.evaluation.metrics.table import HIGHER, METRICS, Metric
+from myxtts.evaluation.metrics.table import HIGHER, METRICS, NEAR_ONE, Metric
 from myxtts.evaluation.report.figures import figures_of
 from myxtts.evaluation.report.page import write_evaluation
 from myxtts.evaluation.report.plots import Example
@@ -75,6 +75,15 @@ def test_training_keeps_the_voice_with_more_of_what_is_better_higher(toy):
     from myxtts.workflows.evaluate_training import VoiceEvaluator
 
     assert {"toy", "mos"} <= VoiceEvaluator(Judges(), 1, "en").higher_is_better
+
+
+def test_training_keeps_the_voice_nearest_to_a_target(monkeypatch):
+    from myxtts.workflows.evaluate_training import VoiceEvaluator, metric_choices
+
+    row = Metric("sign changes", "", 1, NEAR_ONE, (), lambda session: session.each(crossings))
+    monkeypatch.setitem(METRICS, "toy", row)
+    assert "toy_distance" in metric_choices() and "toy" not in metric_choices()
+    assert "toy_distance" not in VoiceEvaluator(Judges(), 1, "en").higher_is_better
 
 
 # A corpus layout: `PROMPTS` in the corpus folder, a line `( id "text" )` for each recording.

@@ -23,7 +23,7 @@ from myxtts.checkpoints.states import (
     unmark_best,
 )
 from myxtts.checkpoints.variables import restore, seeds_of, variables_of, weights_of
-from myxtts.checkpoints.voices import Voice, load_voice, read_languages, save_voice
+from myxtts.checkpoints.voices import Voice, holds_voice, load_voice, read_languages, save_voice
 
 __all__ = [
     "Best",
@@ -34,6 +34,7 @@ __all__ = [
     "as_voice_encoder",
     "best_state",
     "encoder_path",
+    "holds_voice",
     "latest_state",
     "load_speaker_encoder",
     "load_state",

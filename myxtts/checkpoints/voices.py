@@ -159,6 +159,12 @@ def read_languages(path: str | Path) -> tuple[str, ...]:
     return tuple(_read_card(_find(Path(path).absolute()))["languages"])
 
 
+def holds_voice(path: str | Path) -> bool:
+    """Whether a folder is a voice's, or that of a run that has written one."""
+    path = Path(path).absolute()
+    return any((atomic.present(one) / _CARD).is_file() for one in (path, path / _INSIDE_RUN))
+
+
 def _is_foreign(folder: Path) -> bool:
     """Whether the path holds something that a voice must not replace."""
     if not folder.is_dir():

@@ -87,6 +87,8 @@ def _align_batch(
         "reference_lengths": mel_lengths,
         "prior_weight": np.float32(0),
     }
+    if model.wants_embeddings:
+        inputs["reference_embedding"] = model.published_voice.embed(mel, mel_lengths)
     outputs = model({name: tf.convert_to_tensor(value) for name, value in inputs.items()})
     found = zip(tokens, mel_lengths, outputs["frame_tokens"], outputs["log_durations"], strict=True)
     for own, frames, frame_tokens, log_durations in found:

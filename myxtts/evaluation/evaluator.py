@@ -22,7 +22,16 @@ from myxtts.evaluation.metrics.robustness import (
 )
 from myxtts.evaluation.metrics.session import Judges, Session, Subject, Watch, unwatched
 from myxtts.evaluation.metrics.speaker import SpeakerFindings, compare_speakers
-from myxtts.evaluation.metrics.table import ASR, ENCODER, HARD_TEXTS, METRICS, RATER, SPEECH, Metric
+from myxtts.evaluation.metrics.table import (
+    ASR,
+    ENCODER,
+    HARD_TEXTS,
+    METRICS,
+    OPINION,
+    RATER,
+    SPEECH,
+    Metric,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +139,22 @@ def _measure(name: str, found: Mapping[str, np.ndarray]) -> Measure:
     values, intervals = {}, {}
     for source, own in found.items():
         is_ratio = own.ndim == 2
-        values[source] = own[:, 0] / own[:, 1] if is_ratio else own
+        values[source] = _ratios(own) if is_ratio else own
         intervals[source] = interval(own, ratio_of_sums if is_ratio else mean)
     return Measure(name, values, intervals)
+
+
+def _ratios(pairs: np.ndarray) -> np.ndarray:
+    """The ratio of each pair [n, 2]; NaN where there is nothing to divide by."""
+    of = pairs[:, 1]
+    return np.divide(pairs[:, 0], of, out=np.full(len(pairs), np.nan), where=of != 0)
 
 
 def _names(judges: Judges) -> dict[str, str]:
     named = {
         ASR: judges.asr and judges.asr.name,
         RATER: judges.rater and judges.rater.name,
+        OPINION: judges.opinion and judges.opinion.name,
         ENCODER: judges.encoder,
     }
     return {need: name for need, name in named.items() if name}

@@ -22,7 +22,7 @@ from myxtts.evaluation.metrics.table import (
 from myxtts.monitoring.progress import progress
 from myxtts.workflows.judges import find_judges
 from myxtts.workflows.prepare import prepare
-from myxtts.workflows.speaking import read_all, resynthesise, speak_recorded
+from myxtts.workflows.speaking import align_recordings, read_all, resynthesise, speak_recorded
 from myxtts.workflows.stages import Announce, Stages
 from myxtts.workflows.train import train, train_vocoder
 
@@ -258,7 +258,7 @@ def judge(
 ) -> "Report":
     """Run all metrics on both voices, and on other vocoders those of sound."""
     from myxtts.audio.mel import log_mel
-    from myxtts.evaluation.alignment import align, alignment_facts
+    from myxtts.evaluation.alignment import alignment_facts
     from myxtts.evaluation.ceilings import CeilingCache
     from myxtts.evaluation.evaluator import evaluate
     from myxtts.evaluation.report.plots import Example
@@ -269,12 +269,15 @@ def judge(
     judges = find_judges(settings.language, None, settings.weights or default_folder())
     evaluations = {}
     for title, subject in spoken.items():
-        chosen = None if title in (MAIN, SECOND) else metrics_that_need(ASR, RATER)
+        chosen = metrics_that_need(ASR, RATER)
+        if title in (MAIN, SECOND):
+            chosen = None
+            of = (subject.sentences, subject.spec, settings.language)
+            subject = replace(subject, alignments=align_recordings(voice, *of))
         evaluations[title] = evaluate(subject, judges, progress, CeilingCache(), metrics=chosen)
-    sentences, spec = spoken[MAIN].sentences, spoken[MAIN].spec
-    mels = [log_mel(one.recorded, spec) for one in sentences]
-    texts = [one.text for one in sentences]
-    alignments = align(voice, mels, texts, settings.language)
+    main = evaluations[MAIN].subject
+    sentences, spec, alignments = main.sentences, main.spec, main.alignments
+    text, mel = sentences[0].text, log_mel(sentences[0].recorded, spec)
     symbols = [voice.tokenizer.symbols[token] for token in alignments[0].tokens]
     frame_seconds = spec.hop_length / spec.sample_rate
     frames = alignments[0].frame_tokens
@@ -287,7 +290,7 @@ def judge(
             f"its own (istft, {settings.vocoder_steps:,} steps)."
         ),
         history=settings.folder / "history.jsonl",
-        example=Example(texts[0], symbols, frames, mels[0], sentences[0].mel, frame_seconds),
+        example=Example(text, symbols, frames, mel, sentences[0].mel, frame_seconds),
         evaluations=evaluations,
         audio={title: audio_folder(settings, title) for title in spoken},
         verdicts=verdicts(evaluations[MAIN]),

@@ -14,6 +14,7 @@ from myxtts.evaluation.metrics.table import (
     RATER,
     RECORDED,
     RECORDINGS,
+    Metric,
     metrics_that_need,
 )
 from myxtts.workflows.judges import find_judges
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from myxtts.training.hooks.evaluation import Evaluated
 
 LOSS = "loss"  # of the validation; it needs no evaluation
+DISTANCE = "_distance"  # ends the score of how far a figure is from its metric's target
 # A speaker encoder and hard texts would take more time than all other metrics.
 NEEDS = (ASR, RATER, RECORDINGS)
 
@@ -36,9 +38,12 @@ logger = logging.getLogger(__name__)
 
 
 def metric_choices() -> list[str]:
-    """What can select the best voice: metrics with a better direction, and the loss."""
-    able = metrics_that_need(*NEEDS)
-    return [*(name for name in able if METRICS[name].better), LOSS]
+    """What can select the best voice: metrics with a better direction, and the loss.
+
+    Of a metric with a target it is the distance from it.
+    """
+    able = [name for name in metrics_that_need(*NEEDS) if METRICS[name].better]
+    return [*(name if METRICS[name].target is None else name + DISTANCE for name in able), LOSS]
 
 
 def training_evaluator(config: XTTSConfig) -> "VoiceEvaluator | None":
@@ -52,8 +57,9 @@ def training_evaluator(config: XTTSConfig) -> "VoiceEvaluator | None":
     judges = find_judges(language, None, default_folder())
     check_metric(training.evaluation_metric, judges)
     for need, reason in judges.absent.items():
-        names = [METRICS[name].title for name in metric_choices() if _needs(name, need)]
-        logger.warning("%s will not be measured: %s", ", ".join(names), reason)
+        names = [_metric(name).title for name in metric_choices() if _needs(name, need)]
+        if names:
+            logger.warning("%s will not be measured: %s", ", ".join(names), reason)
     return VoiceEvaluator(judges, training.evaluation_sentences, language)
 
 
@@ -72,8 +78,12 @@ def check_metric(metric: str, judges: "Judges") -> None:
             )
 
 
-def _needs(name: str, need: str) -> bool:
-    return name in METRICS and need in METRICS[name].needs
+def _needs(choice: str, need: str) -> bool:
+    return choice != LOSS and need in _metric(choice).needs
+
+
+def _metric(choice: str) -> Metric:
+    return METRICS[choice.removesuffix(DISTANCE)]
 
 
 class VoiceEvaluator:
@@ -129,7 +139,10 @@ class VoiceEvaluator:
             for name, value in found.scores().items()
             if METRICS[name].needs or METRICS[name].better  # levels say little about progress
         }
-        for name in scores.copy():
+        for name, value in scores.copy().items():
+            target = METRICS[name].target
+            if target is not None:
+                scores[name + DISTANCE] = abs(value - target)
             ceiling = found.measures[name].intervals.get(RECORDED)
             if ceiling and METRICS[name].needs:
                 scores[f"recorded_{name}"] = ceiling.value

@@ -12,6 +12,7 @@ from myxtts.monitoring.progress import progress
 from myxtts.workflows.judges import find_judges
 from myxtts.workflows.speaking import (
     REFERENCE,
+    align_recordings,
     known_recordings,
     make_sentence,
     read_all,
@@ -47,13 +48,15 @@ def evaluate(
     weights: Path | None = None,
     fresh_ceilings: bool = False,
     data: Mapping[str, Any] | None = None,
+    speaking: Mapping[str, Any] | None = None,
     announce: Announce | None = None,
 ) -> "Evaluation":
     """Judge a voice (its folder, its run's, or a loaded one) on held-out text of its corpus.
 
     Each sentence is spoken as its own speaker, as one `speaker` who recorded it, or as that of
     `reference` recordings. `data` overrides settings of the voice's own data, such as
-    `val_dataset_path`. `announce` is called with an estimate of the ASR's time.
+    `val_dataset_path`; `speaking` are further `SpeakingOptions`, such as `refine_steps`.
+    `announce` is called with an estimate of the ASR's time.
     """
     from myxtts.inference.speaking_options import find_language
 
@@ -68,7 +71,8 @@ def evaluate(
         )
         name = voice if isinstance(voice, str | Path) else voice.folder
         what = f"{name}: {len(chosen)} sentences that it was not trained on"
-        subject = speak(what, synthesizer, chosen, trained_on, language, reference)
+        options = dict(speaking or {})
+        subject = speak(what, synthesizer, chosen, trained_on, language, reference, **options)
     own = synthesizer.voice.config.model.speaker_encoder
     return judge(subject, own, stages, asr_model, weights, fresh_ceilings, announce)
 
@@ -125,16 +129,17 @@ def speak(
     others: "Sequence[Utterance]",
     language: str,
     reference: Sequence[str] | None = None,
+    **options: Any,
 ) -> "Subject":
     """Speak held-out and hard texts; read the recordings of the former, and resynthesise them.
 
-    `others` represent the speakers.
+    `others` represent the speakers. `options` are further ones of `Synthesizer.speak_many`.
     """
     from myxtts.evaluation.metrics.session import Subject
 
     spec = synthesizer.spec
     with progress("speaking", "sentences") as report:
-        speech = speak_sentences(synthesizer, utterances, language, reference, report)
+        speech = speak_sentences(synthesizer, utterances, language, reference, report, **options)
     recorded = read_all([one.audio for one in utterances], spec.sample_rate)
     resynthesised = resynthesise(recorded, synthesizer.vocoder, spec)
     needed = list({one.speaker for one in utterances})
@@ -149,12 +154,15 @@ def speak(
         make_sentence(one.id, one.text, REFERENCE if reference else one.speaker, *others)
         for one, *others in found
     ]
-    hard = None
+    hard = alignments = None
+    if not reference:
+        alignments = align_recordings(synthesizer.voice, sentences, spec, language)
     try:
-        hard = speak_hard_texts(synthesizer, speech, language=language, **who)
+        hard = speak_hard_texts(synthesizer, speech, language=language, **who, **options)
     except UserError as error:
         absent[HARD_TEXTS] = str(error)
-    return Subject(what, language, spec, sentences, synthesizer.vocoder.name, known, hard, absent)
+    given = (synthesizer.vocoder.name, known, hard, absent)
+    return Subject(what, language, spec, sentences, *given, alignments=alignments)
 
 
 def judge(

@@ -1,10 +1,10 @@
-"""The judges of speech that are available here: an ASR, a rater and a speaker encoder."""
+"""The judges of speech that are available here: an ASR, raters and a speaker encoder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from myxtts.errors import UserError
-from myxtts.evaluation.metrics.table import ASR, ENCODER, RATER
+from myxtts.evaluation.metrics.table import ASR, ENCODER, OPINION, RATER
 
 if TYPE_CHECKING:
     from myxtts.evaluation.metrics.session import Judges
@@ -20,6 +20,7 @@ def find_judges(
     `own` is the encoder that the voice is conditioned on, if any: it judges only where there is no
     other. With None no speaker encoder is loaded.
     """
+    from myxtts.evaluation.metrics.opinions import DistillMos
     from myxtts.evaluation.metrics.quality import Dnsmos
     from myxtts.evaluation.metrics.session import Judges
 
@@ -28,6 +29,7 @@ def find_judges(
     finders = {
         ASR: lambda: {"asr": _find_asr(language, asr_model)},
         RATER: lambda: {"rater": Dnsmos.open(_present("dnsmos", weights))},
+        OPINION: lambda: {"opinion": DistillMos.find()},
     }
     if own is not None:
         finders[ENCODER] = lambda: _find_encoder(weights, own)

@@ -10,8 +10,10 @@ from myxtts.monitoring.progress import progress
 if TYPE_CHECKING:
     import numpy as np
 
+    from myxtts.checkpoints import Voice
     from myxtts.config.audio_spec import AudioSpec
     from myxtts.data.corpus.utterance import Utterance
+    from myxtts.evaluation.alignment import Alignment
     from myxtts.evaluation.metrics.robustness import HardSpeech
     from myxtts.evaluation.metrics.session import Sentence
     from myxtts.inference.speech import Speech
@@ -28,8 +30,12 @@ def speak_sentences(
     language: str,
     reference: Sequence[str] | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
 ) -> "list[Speech]":
-    """Speak the texts of utterances, each as its own speaker, or all as the reference's."""
+    """Speak the texts of utterances, each as its own speaker, or all as the reference's.
+
+    `options` are further ones of `Synthesizer.speak_many`.
+    """
     spoken: dict[str, Speech] = {}
     for speaker in dict.fromkeys(one.speaker for one in utterances):
         own = [one for one in utterances if one.speaker == speaker]
@@ -40,6 +46,7 @@ def speak_sentences(
             lambda count, _, done=done: report(min(done + count, len(utterances)), len(utterances)),
             language=language,
             **who,
+            **options,
         )
         spoken.update(zip((one.id for one in own), found, strict=True))
     return [spoken[one.id] for one in utterances]
@@ -96,8 +103,19 @@ def make_sentence(
     """A sentence to be judged, with its recording by a speaker."""
     from myxtts.evaluation.metrics.session import Sentence
 
-    ceilings = (recorded, resynthesised)
-    return Sentence(name, text, speech.samples, speaker, *ceilings, speech.durations, speech.mel)
+    ceilings, said = (recorded, resynthesised), (speech.durations, speech.mel, speech.tokens)
+    return Sentence(name, text, speech.samples, speaker, *ceilings, *said)
+
+
+def align_recordings(
+    voice: "Voice", sentences: "Sequence[Sentence]", spec: "AudioSpec", language: str
+) -> "list[Alignment]":
+    """Align the recordings of sentences with their texts, by the voice itself."""
+    from myxtts.audio.mel import log_mel
+    from myxtts.evaluation.alignment import align
+
+    mels = map_on_cores(lambda one: log_mel(one.recorded, spec), sentences)
+    return align(voice, mels, [one.text for one in sentences], language)
 
 
 def read_all(paths: Sequence[Path], sample_rate: int) -> "list[np.ndarray]":

@@ -18,6 +18,8 @@ tf = pytest.importorskip("tensorflow")
 class Model:
     """Gives each frame the token of its own number, and each token two frames."""
 
+    wants_embeddings = False
+
     def __init__(self):
         self.calls = []
 
@@ -46,6 +48,14 @@ def test_each_alignment_ends_with_its_own_recording_and_text(voice):
     assert short.frame_tokens.tolist() == [0, 1, 2, 2, 2, 2]
     assert short.durations == pytest.approx([2.0, 2.0, 2.0])
     assert short.tokens.tolist() == voice.tokenizer.encode("a", "en").tolist()
+
+
+def test_a_frozen_encoder_embeds_the_recording_from_its_mel(voice):
+    mean = lambda mel, lengths: tf.reduce_mean(mel, axis=1)[:, :3]  # noqa: E731
+    voice.model.wants_embeddings = True
+    voice.model.published_voice = SimpleNamespace(embed=mean)
+    align(voice, [np.full((5, 80), -1.0, np.float32)] * 2, ["a", "at"], "en")
+    assert voice.model.calls[0]["reference_embedding"].tolist() == [[-1.0] * 3] * 2
 
 
 def test_the_model_gets_the_recording_as_its_own_reference(voice):

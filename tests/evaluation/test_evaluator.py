@@ -10,6 +10,7 @@ from myxtts.audio.io import SILENT, AudioError
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
+from myxtts.evaluation.alignment import Alignment
 from myxtts.evaluation.evaluator import choose_utterances, evaluate
 from myxtts.evaluation.metrics.quality import QualityScore
 from myxtts.evaluation.metrics.robustness import Attempt, HardSpeech, usual_durations
@@ -19,6 +20,8 @@ from myxtts.evaluation.metrics.table import (
     ASR,
     ENCODER,
     HARD_TEXTS,
+    METRICS,
+    OPINION,
     RATER,
     RECORDED,
     RECORDINGS,
@@ -91,6 +94,15 @@ class Rater:
         return QualityScore(peaks, peaks, 1 + 4 * peaks)
 
 
+class Opinion:
+    """Has the same opinion on everything."""
+
+    name, identity = "a fake opinion", "a fake opinion"
+
+    def score_many(self, recordings, progress=None):
+        return [3.5 for _ in recordings]
+
+
 def embed(recordings, sample_rate):
     """An angle for the pitch: anna's and ben's are a right one apart, and noise has none."""
     found = []
@@ -105,7 +117,8 @@ def embed(recordings, sample_rate):
     return found
 
 
-JUDGES = Judges(Ear(), Rater(), embed, "a fake encoder")
+JUDGES = Judges(Ear(), Rater(), embed, "a fake encoder", Opinion())
+TOKENS, DURATIONS = np.array([5, 6] * 5), np.array([9, 8, 7, 6, 5] * 2)
 TEXTS = (
     "amber bridge candle",
     "distant early forest",
@@ -117,9 +130,12 @@ TEXTS = (
 def subject(speak=lambda text, number: voiced(text), **changed) -> Subject:
     """Four texts as spoken by `speak`, and their recordings."""
     sentences = [
-        Sentence(f"s{n}", text, speak(text, n), "anna", voiced(text), voiced(text))
+        Sentence(
+            f"s{n}", text, speak(text, n), "anna", *[voiced(text)] * 2, DURATIONS, tokens=TOKENS
+        )
         for n, text in enumerate(TEXTS)
     ]
+    aligned = Alignment(TOKENS, np.repeat(np.arange(10), DURATIONS), DURATIONS)
     others = ("early garden", "hollow bridge", "forest candle")
     known = {who: [voiced(text, who) for text in others] for who in PITCH}
     hard = HardSpeech(
@@ -127,7 +143,7 @@ def subject(speak=lambda text, number: voiced(text), **changed) -> Subject:
         [voiced("amber")],
         usual_durations([np.array([5, 6] * 5)], [np.array([20, 23] * 5)]),
     )
-    given = {"vocoder": "none", "known": known, "hard": hard}
+    given = {"vocoder": "none", "known": known, "hard": hard, "alignments": [aligned] * 4}
     return Subject("test", "en", SPEC, sentences, **{**given, **changed})
 
 
@@ -156,10 +172,42 @@ def test_speech_equal_to_its_recording_has_perfect_figures(perfect):
 def test_every_figure_has_an_interval_and_its_ceilings(perfect):
     for name in ("wer", "mos", "similarity", "loudness"):
         assert set(perfect.measures[name].intervals) == {SPEECH, RECORDED, RESYNTHESIS}
-    for name in ("mcd", "f0_rmse", "warped_estoi"):
+    for name in ("mcd", "f0_rmse", "warped_estoi", "mel_variance", "f0_spread"):
         assert set(perfect.measures[name].intervals) == {SPEECH, RESYNTHESIS}
     found = perfect.measures["loudness"].intervals[SPEECH]
     assert found.sentences == 4 and found.low <= found.value <= found.high
+
+
+def test_speech_equal_to_its_recording_is_exactly_as_lively(perfect):
+    ratios = {name for name, one in METRICS.items() if one.target == 1.0}
+    assert {"length_ratio", "mel_variance", "f0_dynamics", "duration_variety"} <= ratios
+    for name in ratios - {"pause_length"}:
+        assert perfect.scores()[name] == 1.0, name
+        for found in perfect.measures[name].intervals.values():
+            assert found.low == found.high == 1.0
+    # These words follow each other without a pause.
+    assert math.isnan(perfect.measures["pause_length"].intervals[SPEECH].value)
+    assert math.isnan(perfect.measures["missed_pauses"].intervals[SPEECH].value)
+
+
+def monotone(text, number):
+    """The same sounds, at one pitch."""
+    time = np.arange(RATE // 2) / RATE
+    words = []
+    for word in text.split():
+        formants = [300 + 90 * WORDS.index(word), 1000 + 250 * WORDS.index(word)]
+        gains = [
+            sum(math.exp(-(((200 * n - one) / 150) ** 2)) for one in formants) + 0.01
+            for n in range(1, 30)
+        ]
+        words.append(sum(g * np.sin(2 * np.pi * 200 * n * time) for n, g in enumerate(gains, 1)))
+    samples = np.concatenate(words)
+    return (0.5 * samples / np.abs(samples).max()).astype(np.float32)
+
+
+def test_speech_at_one_pitch_has_no_melody():
+    found = evaluate(subject(monotone), Judges(), metrics=["f0_spread", "f0_dynamics"]).scores()
+    assert found["f0_spread"] < 0.05 and found["f0_dynamics"] < 0.1
 
 
 def noise(text, number):
@@ -200,7 +248,7 @@ def test_noise_and_drones_are_far_from_recordings(perfect, speak):
 
 def test_silence_has_no_figures_but_the_share_of_silence(perfect):
     found = speech(evaluate(subject(silence), JUDGES))
-    for name in ("mcd", "f0_rmse", "warped_estoi", "similarity", "loudness"):
+    for name in ("mcd", "f0_rmse", "warped_estoi", "similarity", "loudness", "mel_variance"):
         assert math.isnan(found[name])
     assert found["silent"] == 1.0
 
@@ -238,6 +286,7 @@ def test_a_metric_that_cannot_run_gives_a_reason_and_the_others_run():
     assert found.not_measured == {
         ASR: "there is no ASR for 'en'",
         RATER: "its weights are not here",
+        OPINION: "there is no predictor of opinions",
         RECORDINGS: "other speakers",
         ENCODER: "there is no speaker encoder",
         HARD_TEXTS: "only a voice can speak hard texts",
@@ -251,7 +300,7 @@ def test_the_message_of_a_user_error_is_the_reason():
         def transcribe_many(self, recordings, progress=None):
             raise UserError("the model is gone")
 
-    found = evaluate(subject(), Judges(Deaf(), Rater(), embed))
+    found = evaluate(subject(), Judges(Deaf(), Rater(), embed, opinion=Opinion()))
     assert found.not_measured == {ASR: "the model is gone"}
     assert found.fault_counts[0].repeated is None  # without an ASR
 

@@ -207,6 +207,18 @@ class Tab:
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
         self.settle()
 
+    def click(self, selector: str) -> None:
+        """Click on the middle of an element, after scrolling to it."""
+        place = self.evaluate(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
+            "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+        button = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, **button)
+        self.settle()
+
     def press(self, key: str) -> None:
         """Press a key that writes nothing, such as ArrowRight."""
         for kind in ("rawKeyDown", "keyUp"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,19 +11,25 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.errors import UserError
 from myxtts.evaluation.asr import Asr
 from myxtts.evaluation.ceilings import CeilingCache
+from myxtts.evaluation.metrics.opinions import DistillMos
 from myxtts.evaluation.metrics.quality import Dnsmos
 from myxtts.evaluation.metrics.robustness import HardSpeech
 from myxtts.evaluation.metrics.speaker import Embed, Recordings
 from myxtts.evaluation.metrics.table import (
+    ALIGNMENT,
     ASR,
     ENCODER,
     HARD_TEXTS,
+    OPINION,
     RATER,
     RECORDED,
     RECORDINGS,
     RESYNTHESIS,
     SPEECH,
 )
+
+if TYPE_CHECKING:
+    from myxtts.evaluation.alignment import Alignment
 
 # A title and a unit -> a context with a function that shows progress.
 Watch = Callable[[str, str], AbstractContextManager[Callable[[int, int], None]]]
@@ -35,8 +41,8 @@ class Sentence:
     """A text, and its samples as spoken by a speaker.
 
     Where there is a recording of the same words, it and its resynthesis by a vocoder are the
-    ceilings. `durations` are the frames [tokens] that a voice gave to each token, and `mel` the
-    log-mel [frames, mels] that it predicted.
+    ceilings. `durations` are the frames [tokens] that a voice gave to each of the `tokens`, and
+    `mel` the log-mel [frames, mels] that it predicted.
     """
 
     id: str
@@ -47,6 +53,7 @@ class Sentence:
     resynthesised: np.ndarray | None = None
     durations: np.ndarray | None = None
     mel: np.ndarray | None = None
+    tokens: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,7 @@ class Subject:
     `known` are recordings of its speakers, and of others, with other texts. `absent` has the
     reasons why needs of metrics are not met. Without `has_ceilings` the speech is compared with
     recordings, but these are not judged. At most `most_rated` joined recordings are rated.
+    `alignments` are the voice's own, of the recordings with their texts.
     """
 
     what: str
@@ -68,16 +76,18 @@ class Subject:
     absent: Mapping[str, str] = field(default_factory=dict)
     has_ceilings: bool = True
     most_rated: int | None = None
+    alignments: "Sequence[Alignment] | None" = None
 
 
 @dataclass(frozen=True, eq=False)
 class Judges:
-    """The ASR, the rater and the speaker encoder; `absent` has the reasons for missing ones."""
+    """The ASR, the raters and the speaker encoder; `absent` has the reasons for missing ones."""
 
     asr: Asr | None = None
     rater: Dnsmos | None = None
     embed: Embed | None = None
     encoder: str = ""
+    opinion: DistillMos | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -165,10 +175,16 @@ class Session:
         return {
             ASR: (judges.asr is not None, f"there is no ASR for {subject.language!r}"),
             RATER: (judges.rater is not None, "there is no rater of speech"),
+            OPINION: (judges.opinion is not None, "there is no predictor of opinions"),
             ENCODER: (judges.embed is not None and not lacking, no_encoder),
             RECORDINGS: (
                 RECORDED in self.sources,
                 "there are no recordings of the same words to compare with",
+            ),
+            ALIGNMENT: (
+                subject.alignments is not None
+                and all(one.tokens is not None for one in subject.sentences),
+                "only a voice can align recordings with their texts",
             ),
             HARD_TEXTS: (subject.hard is not None, "only a voice can speak hard texts"),
         }

@@ -8,12 +8,10 @@ import numpy as np
 import scipy.fft
 from scipy.spatial.distance import cdist
 
-from myxtts.audio.cleanup import trim_silence
-from myxtts.audio.io import SILENCE_PEAK
 from myxtts.audio.mel import log_mel
 from myxtts.audio.pitch import pitch
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.evaluation.metrics.levels import SILENCE_DB, finite
+from myxtts.evaluation.metrics.frames import audible
 from myxtts.evaluation.metrics.quality import estoi
 from myxtts.evaluation.metrics.table import RECORDED, RESYNTHESIS, SPEECH
 from myxtts.monitoring.cores import map_on_cores
@@ -63,7 +61,7 @@ def compare_speech(spoken: np.ndarray, recorded: np.ndarray, spec: AudioSpec) ->
 
     All figures are NaN where one of them is silent or shorter than a frame.
     """
-    spoken, recorded = (_audible(one, spec) for one in (spoken, recorded))
+    spoken, recorded = (audible(one, spec) for one in (spoken, recorded))
     if not len(spoken) or not len(recorded):
         nothing = PitchLikeness(math.nan, math.nan, math.nan)
         return SpeechLikeness(math.nan, nothing, math.nan, math.nan)
@@ -152,14 +150,6 @@ def warped(spoken: np.ndarray, path: np.ndarray, spec: AudioSpec) -> np.ndarray:
         place = start
         result[frame * hop :][: 2 * hop] += window * padded[start : start + 2 * hop]
     return result[hop // 2 : len(result) - hop + hop // 2]
-
-
-def _audible(samples: np.ndarray, spec: AudioSpec) -> np.ndarray:
-    """The samples without silence at their ends; none where all is silent."""
-    samples = finite(samples).astype(np.float32)
-    if len(samples) < spec.hop_length or np.abs(samples).max() < SILENCE_PEAK:
-        return samples[:0]
-    return trim_silence(samples, spec.sample_rate, SILENCE_DB)
 
 
 def _unskewed(diagonals: np.ndarray, columns: int) -> np.ndarray:

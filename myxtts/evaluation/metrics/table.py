@@ -20,6 +20,7 @@ CEILINGS = (RECORDED, RESYNTHESIS)  # they do not depend on the voice
 
 # What a metric may need. The words are keys of evaluation.json.
 ASR, RATER, ENCODER = "listening", "rating", "voices"
+OPINION, ALIGNMENT = "opinions", "aligning"  # predicted opinions; a voice's own alignments
 RECORDINGS, HARD_TEXTS = (
     "comparing",
     "robustness",
@@ -27,6 +28,7 @@ RECORDINGS, HARD_TEXTS = (
 NOTHING = "levels"  # the part of metrics that need only the speech
 
 LOWER, HIGHER = "lower", "higher"
+NEAR_ONE = "near one"  # ratios to recordings: above 1 is as unnatural as below
 
 # By source: values [sentences], NaN where a sentence has none, or pairs [sentences, 2] like
 # (errors, words), whose figure is the ratio of sums.
@@ -51,7 +53,13 @@ class Metric:
 
     @property
     def label(self) -> str:
-        return f"{self.title}, {self.unit}" if self.unit else self.title
+        label = f"{self.title}, {self.unit}" if self.unit else self.title
+        return label if self.target is None else f"{label} (natural: {self.target:g})"
+
+    @property
+    def target(self) -> float | None:
+        """The best figure, where neither the lowest nor the highest is."""
+        return 1.0 if self.better == NEAR_ONE else None
 
     @property
     def part(self) -> str:
@@ -79,6 +87,19 @@ def _each(find: "Callable[[Session], Mapping[str, Iterable]]", *fields: str) -> 
 
 _ERRORS, _RATINGS = _in("intelligibility", "sentence_errors"), _in("quality", "ratings")
 _LIKENESS, _LEVELS = _in("spectral", "likeness"), _in("levels", "levels")
+_PAUSES = _in("rhythm", "pauses")
+
+
+def _next_to_recordings(module: str, function: str) -> Run:
+    """A function of frames, of each sentence and of its recording."""
+
+    def run(session: "Session") -> Values:
+        from myxtts.evaluation.metrics.frames import next_to_recordings
+
+        measure = getattr(import_module(f"{__package__}.{module}"), function)
+        return next_to_recordings(session, measure)
+
+    return run
 
 
 def _rating(title: str, field: str) -> Metric:
@@ -87,6 +108,15 @@ def _rating(title: str, field: str) -> Metric:
 
 def _likeness(title: str, unit: str, digits: int, better: str, field: str) -> Metric:
     return Metric(title, unit, digits, better, (RECORDINGS,), _each(_LIKENESS, field))
+
+
+def _liveliness(title: str, module: str, function: str) -> Metric:
+    run = _next_to_recordings(module, function)
+    return Metric(title, "", 3, NEAR_ONE, (RECORDINGS,), run)
+
+
+def _pauses(title: str, unit: str, better: str, *fields: str) -> Metric:
+    return Metric(title, unit, 3, better, (RECORDINGS,), _each(_PAUSES, *fields))
 
 
 def _level(title: str, unit: str, digits: int, better: str, field: str) -> Metric:
@@ -100,12 +130,28 @@ METRICS: dict[str, Metric] = {
     "mos": _rating("DNSMOS overall", "overall"),
     "mos_signal": _rating("DNSMOS signal", "signal"),
     "mos_background": _rating("DNSMOS background", "background"),
+    "distill_mos": Metric(
+        "Distill-MOS", "", 2, HIGHER, (OPINION,), _in("opinions", "predicted_opinions")
+    ),
     "mcd": _likeness("MCD", "dB", 2, LOWER, "distortion"),
     "f0_correlation": _likeness("F0 correlation", "", 3, HIGHER, "pitch.correlation"),
     "f0_rmse": _likeness("F0 RMSE", "cents", 0, LOWER, "pitch.rmse_cents"),
     "voicing_error": _likeness("voicing error", "", 3, LOWER, "pitch.voicing_error"),
     "warped_estoi": _likeness("warped ESTOI", "", 3, HIGHER, "warped_estoi"),
-    "length_ratio": _likeness("length ratio", "", 3, "", "length_ratio"),
+    "length_ratio": _likeness("length ratio", "", 3, NEAR_ONE, "length_ratio"),
+    "mel_variance": _liveliness("mel variance", "smoothness", "mel_variance"),
+    "spectral_detail": _liveliness("spectral detail", "smoothness", "spectral_detail"),
+    "modulation": _liveliness("modulation, 4 to 32 Hz", "smoothness", "modulation"),
+    "f0_spread": _liveliness("F0 spread", "melody", "f0_spread"),
+    "f0_dynamics": _liveliness("F0 slope", "melody", "f0_dynamics"),
+    "energy_spread": _liveliness("energy spread", "melody", "energy_spread"),
+    "missed_pauses": _pauses("missed pauses", "share", LOWER, "missed", "recorded"),
+    "added_pauses": _pauses("added pauses", "share", LOWER, "added", "spoken"),
+    "pause_length": _pauses("pause length", "", NEAR_ONE, "spoken_seconds", "recorded_seconds"),
+    "duration_variety": Metric(
+        "duration variety", "", 3, NEAR_ONE, (RECORDINGS, ALIGNMENT),
+        _in("rhythm", "duration_variety"), is_per_sentence=False,
+    ),
     "skipped": Metric(
         "skipped sentences", "share", 3, LOWER, (RECORDINGS,), _in("robustness", "skipped")
     ),

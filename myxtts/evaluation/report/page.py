@@ -26,7 +26,8 @@ from myxtts.evaluation.report.tables import html_table
 FIGURES, PAGE = "evaluation.json", "evaluation.html"
 _SHOWN = {RESYNTHESIS: "resynthesis"}  # instead of the key in evaluation.json
 SHOWN = 3  # of the best, median and worst sentences
-DRAWN = ("cer", "mcd", "f0_rmse", "warped_estoi")  # metrics whose distributions are drawn
+# Metrics whose distributions are drawn.
+DRAWN = ("cer", "mcd", "f0_rmse", "warped_estoi", "mel_variance", "modulation", "f0_spread")
 _BINS = 24
 _WIDTH, _HEIGHT, _FOOT = 320, 110, 16
 _COLOURS = ("#0072b2", "#d55e00", "#009e73")
@@ -74,7 +75,8 @@ def _charts(evaluation: Evaluation) -> Iterator[str]:
         if drawn in evaluation.measures:
             measure = evaluation.measures[drawn]
             values = {_SHOWN.get(name, name): some for name, some in measure.values.items()}
-            yield _histogram(f"{measure.metric.label} of each sentence", values)
+            title = f"{measure.metric.label} of each sentence"
+            yield _histogram(title, values, measure.metric.target)
     if evaluation.speakers is not None:
         spoken, among = evaluation.measures["similarity"].values[SPEECH], evaluation.speakers.among
         pairs = {SPEECH: spoken, "one speaker": among.same}
@@ -83,13 +85,13 @@ def _charts(evaluation: Evaluation) -> Iterator[str]:
         yield _histogram("Cosines to recordings", pairs)
 
 
-def _histogram(title: str, series: Mapping[str, np.ndarray]) -> str:
-    """A histogram as SVG, with an outline for each series."""
+def _histogram(title: str, series: Mapping[str, np.ndarray], target: float | None = None) -> str:
+    """A histogram as SVG, with an outline for each series and a line at the target."""
     finite = {name: values[np.isfinite(values)] for name, values in series.items()}
     finite = {name: values for name, values in finite.items() if len(values)}
     if not finite:
         return ""
-    every = np.concatenate(list(finite.values()))
+    every = np.concatenate([*finite.values(), [] if target is None else [target]])
     low, high = float(every.min()), float(every.max())
     high = high if high > low else low + 1.0
     shares = {
@@ -105,6 +107,11 @@ def _histogram(title: str, series: Mapping[str, np.ndarray]) -> str:
         f'<span style="color:{colour}">{escape(name)}, median {np.median(values):.3g}</span>'
         for colour, (name, values) in zip(_COLOURS, finite.items(), strict=False)
     ]
+    if target is not None:
+        place = (target - low) / (high - low) * _WIDTH
+        outlines.append(
+            f'<path class="target" d="M{place:.1f} 0V{_HEIGHT}"><title>natural</title></path>'
+        )
     foot = _HEIGHT + _FOOT - 3
     return (
         f'<figure><figcaption>{escape(title)}</figcaption><svg role="img" '
@@ -177,11 +184,15 @@ def _heard(text: str) -> str:
 
 def player(samples: np.ndarray, rate: int) -> str:
     """An audio player with embedded samples."""
+    return f'<audio controls preload="none" src="{embedded_wav(samples, rate)}"></audio>'
+
+
+def embedded_wav(samples: np.ndarray, rate: int) -> str:
+    """The URI of samples as a wav."""
     buffer = io.BytesIO()
     pcm = np.clip(np.round(np.asarray(samples) * 32768.0), -32768, 32767).astype(np.int16)
     soundfile.write(buffer, pcm, rate, subtype="PCM_16", format="WAV")
-    source = embedded(buffer.getvalue(), "audio/wav")
-    return f'<audio controls preload="none" src="{source}"></audio>'
+    return embedded(buffer.getvalue(), "audio/wav")
 
 
 def embedded(content: bytes, kind: str) -> str:
@@ -205,6 +216,7 @@ thead th { overflow-wrap: normal; }
 .charts { display: flex; flex-wrap: wrap; gap: 1rem; }
 figure { margin: 0; flex: 0 1 18rem; }
 svg { width: 100%; height: auto; }
+svg .target { stroke: currentColor; stroke-dasharray: 4 3; }
 svg text { font-size: 11px; fill: currentColor; }
 audio { width: 100%; max-width: 26rem; }
 section { border-top: 1px solid #8885; }

@@ -160,3 +160,12 @@ def test_a_browser_shows_the_page_without_horizontal_scrolling(evaluation, tmp_p
         assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
         heights = tab.evaluate("[...document.querySelectorAll('svg')].map(x => x.clientHeight)")
         assert len(heights) == 3 and min(heights) > 50
+
+
+def test_a_distribution_of_ratios_shows_where_they_are_natural(evaluation, tmp_path):
+    ratios = measure("mel_variance", speech=[0.25, 0.5, 0.75, 0.5], copies=[1.5, 1.0, 1.0, 1.25])
+    given = replace(evaluation, measures={**evaluation.measures, "mel_variance": ratios})
+    assert measure_rows(given)[-1][0] == "mel variance (natural: 1)"
+    page = write_evaluation(tmp_path, given).read_text(encoding="utf-8")
+    # From .25 to 1.5 in 320 units, 1 is at 192; the others have no target.
+    assert re.findall(r'class="target" d="M([\d.]+) ', page) == ["192.0"]
