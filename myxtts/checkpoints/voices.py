@@ -16,6 +16,7 @@ import numpy as np
 
 import myxtts
 from myxtts import atomic
+from myxtts.audio.postfilter import BINS, MOST_GAIN
 from myxtts.checkpoints.files import (
     CheckpointError,
     DamagedError,
@@ -41,6 +42,7 @@ FORMAT_VERSION = 2
 _SEALED_SINCE = 2  # before, neither the card nor the settings had a checksum
 _CARD, _CONFIG, _TOKENIZER = "voice.json", "config.yaml", "tokenizer.json"
 _MODEL, _SPEAKERS = "model.safetensors", "speakers.safetensors"
+_GAINS = "postfilter"  # next to the speakers' vectors
 _FILES = (_CONFIG, _TOKENIZER, _MODEL, _SPEAKERS)
 _INSIDE_RUN = "voice"
 # What settings may ask for beyond the file, where only a rough count is compared.
@@ -51,7 +53,10 @@ _REMEDY = "copy the voice anew, or let training write it again"
 
 @dataclass(frozen=True, eq=False)
 class Voice:
-    """A model that can speak; voices [speakers, dim] are the vectors of the known speakers."""
+    """A model that can speak; voices [speakers, dim] are the vectors of the known speakers.
+
+    The gains [modulation bins, mels], where there are any, are those of its post-filter.
+    """
 
     folder: Path
     config: XTTSConfig
@@ -60,6 +65,7 @@ class Voice:
     speakers: tuple[str, ...]
     languages: tuple[str, ...]
     voices: np.ndarray
+    gains: np.ndarray | None = None
 
 
 def save_voice(
@@ -71,6 +77,7 @@ def save_voice(
     languages: Sequence[str],
     voices: np.ndarray,
     weights: Mapping[str, Any] | None = None,
+    gains: np.ndarray | None = None,
 ) -> Path:
     """Write a voice, in place of one that may be there.
 
@@ -85,7 +92,10 @@ def save_voice(
         save_config(config, draft / _CONFIG)
         tokenizer.save(draft / _TOKENIZER)
         write_tensors(draft / _MODEL, _weights(model, weights or {}))
-        write_tensors(draft / _SPEAKERS, {"voices": np.asarray(voices, np.float32)})
+        tensors = {"voices": np.asarray(voices, np.float32)}
+        if gains is not None:
+            tensors[_GAINS] = np.asarray(gains, np.float32)
+        write_tensors(draft / _SPEAKERS, tensors)
         card = {
             "format": FORMAT_VERSION,
             "myxtts": myxtts.__version__,
@@ -108,6 +118,7 @@ class VoiceFiles:
     languages: tuple[str, ...]
     voices: np.ndarray
     arrays: dict[str, np.ndarray]
+    gains: np.ndarray | None = None
 
 
 def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
@@ -126,6 +137,7 @@ def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
         files.speakers,
         files.languages,
         files.voices,
+        files.gains,
     )
 
 
@@ -147,8 +159,10 @@ def read_voice(path: str | Path) -> VoiceFiles:
         tuple(card["languages"]),
         np.asarray(vectors.get("voices", np.empty(0)), np.float32),
         arrays,
+        vectors.get(_GAINS),
     )
-    if problem := _vector_problem(files.voices, files.speakers, files.config):
+    problem = _vector_problem(files.voices, files.speakers, files.config)
+    if problem := problem or _gain_problem(files.gains, files.config):
         raise CheckpointError(f"{folder / _SPEAKERS} does not fit the voice: {problem}; {_REMEDY}")
     _check_size(files)
     return files
@@ -185,6 +199,15 @@ def _vector_problem(voices: np.ndarray, speakers: Sequence[str], config: XTTSCon
     if voices.shape == expected:
         return ""
     return f"the speakers' vectors are {list(voices.shape)} instead of {list(expected)}"
+
+
+def _gain_problem(gains: np.ndarray | None, config: XTTSConfig) -> str:
+    expected = (BINS, config.data.n_mels)
+    if gains is None:
+        return ""
+    if gains.shape != expected:
+        return f"the post-filter's gains are {list(gains.shape)} instead of {list(expected)}"
+    return "" if (abs(gains) <= MOST_GAIN).all() else "the post-filter's gains are too large"
 
 
 def _find(path: Path) -> Path:

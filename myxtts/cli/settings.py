@@ -57,7 +57,9 @@ def add_voice(parser: argparse._ActionsContainer, required: bool = False) -> Non
 
 
 def add_refining(parser: argparse._ActionsContainer) -> None:
-    """Add the flags of how a voice with a refiner speaks."""
+    """Add the flags of what is done to the mels of a voice before they are vocoded."""
+    about = "leave the mels as the decoder predicts them, which is smoother than speech"
+    parser.add_argument("--no-postfilter", action="store_false", dest="postfilter", help=about)
     about = f"steps in which a voice with a refiner adds detail (default: {USUAL_REFINE_STEPS}; "
     about += "0: none)"
     parser.add_argument("--refine-steps", metavar="N", type=int, help=about)

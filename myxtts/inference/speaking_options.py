@@ -32,7 +32,8 @@ class SpeakingOptions:
     One or several reference recordings, which win over `speaker`, are the voice to be cloned.
     Style weights, one for each style token, replace the voice's own style. A voice with a refiner
     adds detail to its mels in `refine_steps`, from noise that follows from the seed: another seed
-    is another reading. The noise is scaled by the temperature; without steps there is none.
+    is another reading. The noise is scaled by the temperature; without steps there is none. Mels
+    that are not refined are sharpened by the voice's post-filter, if it has one.
     """
 
     language: str | None = None
@@ -43,6 +44,7 @@ class SpeakingOptions:
     seed: int = 0
     refine_steps: int | None = None
     temperature: float = USUAL_TEMPERATURE
+    postfilter: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Delivery:
     seed: int
     refine_steps: int = 0
     temperature: float = 0.0
+    gains: np.ndarray | None = None  # of the post-filter
 
 
 def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
@@ -78,7 +81,8 @@ def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
             f"{MOST_TEMPERATURE:g}"
         )
     vector = np.asarray(styled)[0]
-    return Delivery(language, index, vector, rate, options.seed, steps, temperature)
+    gains = voice.gains if options.postfilter and not steps else None
+    return Delivery(language, index, vector, rate, options.seed, steps, temperature, gains)
 
 
 def find_language(language: str | None, voice: "Voice") -> str:

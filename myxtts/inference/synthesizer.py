@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from myxtts.audio.postfilter import sharpen
 from myxtts.data.batches.readers import pad_rows
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
@@ -249,6 +250,8 @@ class Synthesizer:
         mels = [mel[:length] for mel, length in padded]
         for mel, line in zip(mels, lines, strict=True):
             self._check(mel, line, delivery.speaking_rate)
+        if delivery.gains is not None:
+            mels = [sharpen(mel, delivery.gains) for mel in mels]
         padded = zip(np.asarray(out["durations"]), lengths, strict=True)
         return mels, [durations[:length] for durations, length in padded]
 

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from myxtts import __version__
+from myxtts.audio.postfilter import modulation_gains
 from myxtts.checkpoints import (
     Voice,
     as_voice_encoder,
@@ -47,6 +48,7 @@ from myxtts.training.loop import Hook, Listener
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer, ema_weights
 from myxtts.training.part_steps import make_parts_step
+from myxtts.training.predictions import predict_mels
 from myxtts.training.references import own_references
 from myxtts.training.resuming import (
     check_corpus_facts,
@@ -77,6 +79,8 @@ logger = logging.getLogger(__name__)
 
 # Settings that decide which utterances share a batch: a place in another plan is no place.
 PLAN_SETTINGS = affecting("plan")
+# Enough to measure the modulation of a voice: every export predicts their mels.
+POSTFILTER_UTTERANCES = 32
 
 
 class XTTSTrainer(TrainingRun):
@@ -266,7 +270,22 @@ class XTTSTrainer(TrainingRun):
                 tuple(cache.speakers),
                 tuple(cache.languages),
                 voices,
+                self._gains(),
             )
+
+    def _gains(self) -> np.ndarray:
+        """The gains of the post-filter, from some utterances of every speaker."""
+        each = -(-POSTFILTER_UTTERANCES // len(self.data.train.cache.speakers))
+        return modulation_gains(
+            (mel[:length], predicted)
+            for batch in self.data.speaker_batches(each)
+            for mel, length, predicted in zip(
+                np.asarray(batch["mel"], np.float32),
+                np.asarray(batch["mel_lengths"]),
+                predict_mels(self.model, batch),
+                strict=True,
+            )
+        )
 
     def _build_model(self) -> keras.Model:
         cache = self.data.train.cache
@@ -399,6 +418,7 @@ def write_voice(folder: Path, voice: Voice) -> None:
         voice.speakers,
         voice.languages,
         voice.voices,
+        gains=voice.gains,
     )
 
 

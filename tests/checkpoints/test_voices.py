@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from myxtts.audio.postfilter import BINS
 from myxtts.checkpoints import CheckpointError, files, load_voice, save_voice, weights_of
 from myxtts.config.config import XTTSConfig
 from myxtts.errors import UserError
@@ -136,6 +137,25 @@ def test_given_weights_must_fit(tmp_path, weights):
 def test_vectors_must_fit_the_speakers(tmp_path):
     with pytest.raises(ValueError, match=r"\[2, 4\] instead of \[3, 4\]"):
         save_voice(tmp_path / "v", make_model(), CONFIG, TOKENIZER, SPEAKERS, ("en",), VECTORS[:2])
+
+
+def test_the_gains_of_a_post_filter_are_kept(tmp_path):
+    gains = np.random.default_rng(0).uniform(1, 3, (BINS, CONFIG.data.n_mels)).astype(np.float32)
+    assert load(save(tmp_path / "without")).gains is None
+    np.testing.assert_array_equal(load(save(tmp_path / "with", gains=gains)).gains, gains)
+
+
+@pytest.mark.parametrize(
+    ("gains", "problem"),
+    [
+        (np.ones((BINS, 1), np.float32), "the post-filter's gains are"),
+        (np.full((BINS, CONFIG.data.n_mels), 1e9, np.float32), "gains are too large"),
+    ],
+)
+def test_gains_that_cannot_be_are_rejected(tmp_path, gains, problem):
+    folder = save(tmp_path / "voice", gains=gains)
+    with pytest.raises(CheckpointError, match=problem):
+        load(folder)
 
 
 def test_a_voice_speaks_in_float32_whatever_the_policy(tmp_path):

@@ -74,4 +74,5 @@ def fake_voice(languages=("en", "fa"), model=None, **settings) -> SimpleNamespac
         speakers=("anna", "ben"),
         languages=tuple(languages),
         voices=np.array([[-1, -2, -3, -4], [-4, -3, -2, -1]], np.float32),
+        gains=None,
     )

@@ -10,6 +10,7 @@ import soundfile
 from myxtts.audio.cleanup import loudness
 from myxtts.audio.io import write_wav
 from myxtts.audio.mel import log_mel
+from myxtts.audio.postfilter import BINS
 from myxtts.errors import UserError
 from myxtts.inference.speech import PEAK_LIMIT, set_level
 from myxtts.inference.synthesizer import Synthesizer
@@ -343,3 +344,17 @@ def test_latin_words_in_a_persian_text_cause_one_warning(caplog):
     voice.speak("درگاه HDMI است.")
     (record,) = caplog.records
     assert "'USB', 'Google'" in record.getMessage() and "letter by letter" in record.getMessage()
+
+
+# The post-filter
+
+
+def test_a_voice_with_gains_sharpens_its_mels_unless_asked_not_to():
+    voice = fake_voice()
+    plain = Synthesizer(voice).speak("hello there").mel
+    voice.gains = np.full((BINS, voice.config.data.n_mels), 1.5, np.float32)
+    sharp = Synthesizer(voice).speak("hello there").mel
+    again = Synthesizer(voice).speak("hello there", postfilter=False).mel
+    np.testing.assert_array_equal(again, plain)
+    mean = plain.mean(axis=0)
+    np.testing.assert_allclose(sharp, mean + 1.5 * (plain - mean), atol=1e-3)

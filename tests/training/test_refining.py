@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from myxtts.audio.postfilter import BINS, MOST_GAIN, sharpen
 from myxtts.checkpoints import load_state, load_voice, saved_states
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.synthesizer import Synthesizer
@@ -76,6 +77,20 @@ def test_its_voice_speaks_refined_unless_asked_not_to(run):
     np.testing.assert_array_equal(fine, again)
     assert plain.shape == fine.shape == other.shape
     assert not np.allclose(plain, fine) and not np.allclose(fine, other)
+
+
+def test_its_voice_has_gains_that_only_unrefined_mels_get(run):
+    voice = load_voice(run)
+    assert voice.gains.shape == (BINS, voice.config.data.n_mels)
+    assert 1.0 <= voice.gains.min() < voice.gains.max() <= MOST_GAIN
+    synthesizer = Synthesizer(voice, may_be_endless=True)
+    mels = {
+        (steps, is_on): synthesizer.speak("ab", refine_steps=steps, postfilter=is_on).mel
+        for steps in (0, 2)
+        for is_on in (True, False)
+    }
+    np.testing.assert_array_equal(mels[2, True], mels[2, False])
+    np.testing.assert_array_equal(mels[0, True], sharpen(mels[0, False], voice.gains))
 
 
 @pytest.mark.parametrize(

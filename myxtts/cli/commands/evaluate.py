@@ -11,7 +11,7 @@ from myxtts.workflows.evaluate_voice import FOLDER, SENTENCES
 
 JUDGING = ("vocoder", "asr_model", "weights", "fresh_ceilings")
 SPEAKING = ("sentences", "speaker", "reference", "language")
-REFINING = ("refine_steps", "temperature")
+REFINING = ("postfilter", "refine_steps", "temperature")
 LISTENING = ("texts", "corpus", "speaker", "reference", "language", "vocoder")
 CORPUS_FIELDS = (
     *("data.val_dataset_path", "data.metadata_train_file", "data.metadata_eval_file"),

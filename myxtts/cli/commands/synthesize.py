@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OUTPUT, OUTPUT_FOLDER, STREAM = "output.wav", "output", "-"
 OPTIONS = (
     *("language", "speaker", "reference", "speaking_rate", "style_weights", "seed"),
-    *("refine_steps", "temperature"),
+    *("postfilter", "refine_steps", "temperature"),
 )
 
 

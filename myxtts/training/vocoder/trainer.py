@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from myxtts import __version__
+from myxtts.audio.postfilter import sharpen
 from myxtts.checkpoints import (
     Voice,
     as_voice_encoder,
@@ -26,7 +27,6 @@ from myxtts.checkpoints.vocoders import load_vocoder, named_vocoder, save_vocode
 from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.config.config import ModelConfig, TrainingConfig, XTTSConfig
 from myxtts.config.io import load_config
-from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.config.presets import PRESETS
 from myxtts.data.batches.split import Split, split_batches
 from myxtts.data.batches.training_data import KnownTables, TrainingData, batch_options
@@ -41,10 +41,9 @@ from myxtts.training.ending import Ending
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
 from myxtts.training.loop import Hook, Listener, StepRecord
 from myxtts.training.optimizer import WarmUp
-from myxtts.training.references import own_references
+from myxtts.training.predictions import predict_mels
 from myxtts.training.resuming import difference, raise_if_other
 from myxtts.training.run import Schedule, TrainingRun, Wiring, digest
-from myxtts.training.steps import complete
 from myxtts.training.vocoder.losses import SpectralLoss
 from myxtts.training.vocoder.part_steps import (
     make_adversarial_parts_step,
@@ -227,8 +226,8 @@ class VocoderTrainer(TrainingRun):
         }
 
     def _predictor(self) -> Predictor:
-        """How the voice makes teacher-forced mels of recordings."""
-        model = self.voice.model
+        """How the voice makes teacher-forced mels of recordings, as a vocoder will get them."""
+        model, gains = self.voice.model, None if self.voice.model.refiner else self.voice.gains
 
         def predict(split: Split, positions: np.ndarray) -> list[np.ndarray]:
             part = split.keep(np.isin(np.arange(len(split)), positions), ())
@@ -236,10 +235,9 @@ class VocoderTrainer(TrainingRun):
             order = np.flatnonzero(np.isin(np.arange(len(split)), positions))
             found = {}
             for batch in split_batches(part, plan, self.config.data):
-                for at, mel in zip(
-                    np.asarray(batch["index"]).tolist(), predict_mels(model, batch), strict=True
-                ):
-                    found[int(order[at])] = mel
+                mels = predict_mels(model, batch, is_refined=True)
+                for at, mel in zip(np.asarray(batch["index"]).tolist(), mels, strict=True):
+                    found[int(order[at])] = mel if gains is None else sharpen(mel, gains)
             return [found[int(position)] for position in positions]
 
         return Predictor(voice_hash(self.voice), predict)
@@ -344,25 +342,14 @@ def adversarial_variables(model, optimizer, discriminators, their_optimizer) -> 
     return variables | {f"discriminators/optimizer/{n}": value for n, value in named}
 
 
-def predict_mels(model: keras.Model, batch: dict[str, tf.Tensor]) -> list[np.ndarray]:
-    """The teacher-forced (GTA) mels of a batch, without padding."""
-    inputs = own_references(complete(batch))
-    inputs["prior_weight"] = tf.constant(0.0)
-    outputs = model(inputs)
-    mels, lengths = outputs["mel"], batch["mel_lengths"]
-    if model.refiner:
-        how = tf.constant([0, 0]), USUAL_TEMPERATURE, tf.constant(USUAL_REFINE_STEPS)
-        mels = model.refiner.refine(mels, outputs["frames"], lengths, outputs["voice"], *how)
-    mels, lengths = mels.numpy(), np.asarray(lengths).tolist()
-    return [mel[:length] for mel, length in zip(mels, lengths, strict=True)]
-
-
 def voice_hash(voice: Voice) -> str:
-    """A hash of a voice's weights."""
-    digest = hashlib.sha256()
+    """A hash of what a voice's mels depend on: its weights and its post-filter."""
+    found = hashlib.sha256()
     for name, value in sorted(weights_of(voice.model).items()):
-        digest.update(name.encode() + np.asarray(value).tobytes())
-    return digest.hexdigest()[:16]
+        found.update(name.encode() + np.asarray(value).tobytes())
+    if voice.gains is not None:
+        found.update(voice.gains.tobytes())
+    return found.hexdigest()[:16]
 
 
 def _signature(batch: dict[str, tf.Tensor]) -> dict[str, tf.TensorSpec]:
