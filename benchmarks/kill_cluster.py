@@ -28,26 +28,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.helpers.gangs import batches_taken, start_gang, steps_taken  # noqa: E402
 from tests.helpers.make_corpus import make_corpus  # noqa: E402
+from tests.helpers.runs import SMALL  # noqa: E402
 
 SETTINGS = {
+    **SMALL,
     "batch_size": 8,
     "micro_batches": 4,
-    "num_workers": 1,
     "val_fraction": 0.1,
-    "use_gst": False,
-    "text_encoder_dim": 16,
-    "text_encoder_conv_layers": 0,
-    "text_encoder_layers": 0,
-    "text_encoder_heads": 2,
-    "decoder_dim": 16,
-    "decoder_layers": 1,
-    "audio_encoder_dim": 8,
-    "audio_encoder_layers": 1,
-    "speaker_embedding_dim": 4,
     "warmup_steps": 20,
     "adaptive_loss_weights": True,
-    "log_interval": 1,
-    "sample_interval": 0,
     "validation_interval": 1_000_000,
     "keep_checkpoints": 2,
 }

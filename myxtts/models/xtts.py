@@ -42,6 +42,16 @@ LONGEST_TOKEN = 300
 POSITION_FEATURES = 4
 
 
+# What is said, in which language and voice, and how fast; and how it is refined.
+_SAID = [
+    tf.TensorSpec([None, None], tf.int32),
+    tf.TensorSpec([None], tf.int32),
+    tf.TensorSpec([None], tf.int32),
+    tf.TensorSpec([None, None], tf.float32),
+    tf.TensorSpec([None], tf.float32),
+]
+_REFINED = [tf.TensorSpec([], kind) for kind in (tf.int32, tf.float32, tf.int32)]
+
 # Settings that are no part of the model: where its parts come from, and its vocoder.
 _ORIGINS = ModelConfig.affecting("origin", "path", "vocoder")
 
@@ -200,12 +210,12 @@ class XTTS(keras.Model):
         """The mel of a batch as it would be said along the alignment that fits it best.
 
         Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder, and the
-        frames [batch, frames + tail, width] that it read; mu [batch,
-        tokens, mels]; frame_tokens [batch, frames]; durations [batch, tokens]; the predicted
-        log_durations, pitch and energy [batch, tokens] and the true token_pitch and token_energy;
-        the voice [batch, voice_dim]; output_embedding and reference_embedding [batch, dim] by the
-        same encoder, or None where neither is wanted; speaker_logits [batch, speakers], or None of
-        one speaker; flow and flow_target (`Refiner.matched`) where there is a `flow_key`.
+        frames [batch, frames + tail, width] that it read; mu [batch, tokens, mels]; frame_tokens
+        [batch, frames]; durations [batch, tokens]; the predicted log_durations, pitch and energy
+        [batch, tokens] and the true token_pitch and token_energy; the voice [batch, voice_dim];
+        output_embedding and reference_embedding [batch, dim] by the same encoder, or None where
+        neither is wanted; speaker_logits [batch, speakers], or None of one speaker; flow and
+        flow_target (`Refiner.matched`) where there is a `flow_key`.
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
@@ -298,32 +308,13 @@ class XTTS(keras.Model):
         """`embed` a published encoder's embeddings."""
         return self.embed({"reference_embedding": embedding})
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None], tf.int32),
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([None, None], tf.float32),
-            tf.TensorSpec([None], tf.float32),
-        ]
-    )
+    @tf.function(input_signature=_SAID)
     def synthesize(self, tokens, text_lengths, language, voice, speaking_rate):
         """Say tokens: mel [batch, frames, mels], mel_lengths [batch], durations [batch, tokens]."""
         said, _ = self._say(tokens, text_lengths, language, voice, speaking_rate)
         return said
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None], tf.int32),
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([None, None], tf.float32),
-            tf.TensorSpec([None], tf.float32),
-            tf.TensorSpec([], tf.int32),
-            tf.TensorSpec([], tf.float32),
-            tf.TensorSpec([], tf.int32),
-        ]
-    )
+    @tf.function(input_signature=[*_SAID, *_REFINED])
     def synthesize_refined(
         self, tokens, text_lengths, language, voice, speaking_rate, seed, temperature, steps
     ):
@@ -424,7 +415,7 @@ def _trimmed(stop, spoken, reduction):
     # A stop in mid-sentence does not count: only in the tail, and in as many frames before it, but
     # in no more than the last quarter.
     before = tf.minimum(-(-TAIL_FRAMES // reduction), last // 4)
-    is_end = (at >= last - before - 1) & (at <= last + TAIL_GROUPS) & (stop > 0.0)
+    is_end = (at >= last - before - 1) & (at < last + TAIL_GROUPS) & (stop > 0.0)
     first = tf.reduce_min(tf.where(is_end, at, groups), axis=1)
     ends = tf.where(first < groups, (first + 1) * reduction, spoken)
     return tf.maximum(tf.minimum(ends, spoken + TAIL_GROUPS * reduction), 1)

@@ -366,6 +366,16 @@ def test_weights_that_overflow_give_a_short_mel_that_is_not_finite():
     assert 4 <= said["mel"].shape[1] <= 4 * xtts.LONGEST_TOKEN + 2 * xtts.TAIL_GROUPS
 
 
+def test_an_end_behind_its_own_tail_does_not_count():
+    """The shorter of two sentences: what the decoder says of its padding is no end."""
+    spoken, tail = tf.constant([8, 20]), xtts.TAIL_GROUPS
+    stop = np.full((2, 10 + tail), -1.0, np.float32)
+    stop[0, 4 + tail] = 1.0  # the first group behind the tail of the first sentence
+    assert xtts._trimmed(tf.constant(stop), spoken, 2).numpy().tolist() == [8, 20]
+    stop[0, 3 + tail] = 1.0  # the last group of its tail
+    assert xtts._trimmed(tf.constant(stop), spoken, 2).numpy().tolist() == [8 + 2 * tail, 20]
+
+
 # Refining
 
 
