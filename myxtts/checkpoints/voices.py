@@ -16,7 +16,7 @@ import numpy as np
 
 import myxtts
 from myxtts import atomic
-from myxtts.audio.postfilter import BINS, MOST_GAIN
+from myxtts.audio.postfilter import BINS, MOST_LOST
 from myxtts.checkpoints.files import (
     CheckpointError,
     DamagedError,
@@ -207,7 +207,7 @@ def _gain_problem(gains: np.ndarray | None, config: XTTSConfig) -> str:
         return ""
     if gains.shape != expected:
         return f"the post-filter's gains are {list(gains.shape)} instead of {list(expected)}"
-    return "" if (abs(gains) <= MOST_GAIN).all() else "the post-filter's gains are too large"
+    return "" if (abs(gains) <= MOST_LOST).all() else "the post-filter's gains are too large"
 
 
 def _find(path: Path) -> Path:

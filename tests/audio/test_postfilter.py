@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from myxtts.audio.postfilter import BINS, HOP, MOST_GAIN, WINDOW, modulation_gains, sharpen
+from myxtts.audio.postfilter import (
+    BINS,
+    HOP,
+    MOST_GAIN,
+    STRENGTH,
+    WINDOW,
+    modulation_gains,
+    sharpen,
+)
 
 MELS = 8
 
@@ -44,23 +52,23 @@ def test_a_gain_amplifies_its_own_modulation_frequency():
 
 def test_gains_are_those_that_undo_a_known_smoothing():
     recordings = [noise(120, seed) for seed in range(4)]
-    for factor, expected in ((1.0, 1.0), (0.5, 2.0), (0.1, MOST_GAIN), (2.0, 1.0)):
+    for factor, expected in ((1.0, 1.0), (0.5, 2.0**STRENGTH), (0.1, MOST_GAIN), (2.0, 1.0)):
         gains = modulation_gains((one, flatter(one, factor)) for one in recordings)
         assert gains.shape == (BINS, MELS) and gains.dtype == np.float32
         np.testing.assert_allclose(gains, expected, rtol=1e-4)
 
 
-def test_a_mel_that_was_smoothed_over_time_moves_as_before():
+def test_a_mel_that_was_smoothed_over_time_moves_more_again():
     recordings = [noise(200, seed) for seed in range(6)]
     smooth = [
         np.apply_along_axis(np.convolve, 0, one, [0.2, 0.6, 0.2], mode="same").astype(np.float32)
         for one in recordings
     ]
     gains = modulation_gains(zip(recordings, smooth, strict=True))
-    assert gains[2:4].mean() < 1.2 and gains[-3:].mean() > 2.0
+    assert gains[2:4].mean() < 1.15 and gains[-3:].mean() > 1.5
     before, after = smooth[0].var(axis=0).mean(), sharpen(smooth[0], gains).var(axis=0).mean()
     natural = recordings[0].var(axis=0).mean()
-    assert before < 0.6 * natural and abs(after / natural - 1.0) < 0.15
+    assert before < 0.6 * natural and 1.3 * before < after < natural
 
 
 def test_what_is_constant_stays_as_it_is():
