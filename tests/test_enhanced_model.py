@@ -228,6 +228,7 @@ def test_a_saved_voice_clones_the_same_after_loading(name, request, tmp_path):
         voice.speakers,
         voice.languages,
         voice.voices,
+        gains=voice.gains,
     )
     first, second = run.recordings()
     before = Synthesizer(voice).speak("Hello.", reference=first)

@@ -25,7 +25,7 @@ def trained(monkeypatch):
     asked = []
 
     def make(reason: str) -> list:
-        def run(config, resume=None, worker=None):
+        def run(config, resume=None, worker=None, tune_loading=None):
             asked.append((config, resume))
             return Ending(reason)
 
