@@ -228,7 +228,7 @@ def _connect(worker: Worker) -> tf.distribute.Strategy:
         rpc_layer="grpc",
     )
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-    with _limited(CONNECT_SECONDS):
+    with _ending_after(CONNECT_SECONDS):
         strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
     # TensorFlow takes SIGTERM for itself, and would swallow it.
     for number, handler in handlers.items():
@@ -237,7 +237,7 @@ def _connect(worker: Worker) -> tf.distribute.Strategy:
 
 
 @contextlib.contextmanager
-def _limited(seconds: int) -> Iterator[None]:
+def _ending_after(seconds: int) -> Iterator[None]:
     """Let the system end this process where the block takes longer.
 
     TensorFlow keeps all of Python waiting while it connects: where a worker dies in that moment,

@@ -41,6 +41,7 @@ class Speaking:
     reference: Sequence[str] | None = None
     language: str | None = None
     vocoder: str = evaluate_voice.VOCODER
+    options: Mapping[str, Any] = field(default_factory=dict)  # further `SpeakingOptions`
 
 
 def gather_clips(
@@ -207,7 +208,9 @@ def _spoken(
     language = find_language(speaking.language, voice)
     own = [replace(one, speaker=one.speaker or voice.speakers[0]) for one in chosen]
     with progress(f"{name} speaks", "sentences") as report:
-        speech = speak_sentences(synthesizer, own, language, speaking.reference, report)
+        speech = speak_sentences(
+            synthesizer, own, language, speaking.reference, report, **speaking.options
+        )
     for sentence, one in zip(chosen, speech, strict=True):
         _check_sound(one.samples, one.sample_rate, f"{sentence.id}, as {name} says it,")
     return [resample(one.samples, one.sample_rate, rate) for one in speech]

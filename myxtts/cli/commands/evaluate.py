@@ -106,7 +106,9 @@ def _listen(args: argparse.Namespace) -> None:
     if listening.has_voice(args.listen):
         import_tensorflow()
     speaking = listening.Speaking(
-        data=_data(args), **{name: getattr(args, name) for name in LISTENING}
+        data=_data(args),
+        options={name: getattr(args, name) for name in REFINING},
+        **{name: getattr(args, name) for name in LISTENING},
     )
     options = {name: getattr(args, name) for name in ("references", "sentences", "seed")}
     where = (args.listen, args.output)

@@ -111,6 +111,14 @@ def test_voices_say_the_lines_of_a_file(myxtts, voice, tmp_path):
     assert {one["text"] for one in facts["trials"]} == {"Hello there.", "How are you?"}
 
 
+def test_flags_of_speaking_reach_the_voices(myxtts, voice):
+    Path("lines.txt").write_text("Hello there.\n")
+    argv = ("evaluate", "--listen", voice, "other", "--texts", "lines.txt")
+    assert myxtts(*argv, "--no-postfilter")[0] == 0
+    code, _, err = myxtts(*argv, "--refine-steps", 2)
+    assert code == 2 and "this voice has no refiner" in err
+
+
 def test_a_voice_meets_the_recordings_of_what_it_was_not_trained_on(
     myxtts, voice, shared_corpus, tmp_path
 ):
