@@ -12,6 +12,7 @@ from myxtts.config.training import TrainingConfig
 
 __all__ = [
     "ALIASES",
+    "BEFORE",
     "SECTIONS",
     "SETTINGS",
     "AudioSpec",
@@ -42,6 +43,12 @@ SETTINGS: dict[str, Field] = {
     path: spec
     for path, spec in _declared().items()
     if spec.metadata["stored"] and not spec.metadata["same_as"]
+}
+# What runs and voices have of settings that are younger than they are.
+BEFORE: dict[str, Any] = {
+    path: spec.metadata["before"]
+    for path, spec in SETTINGS.items()
+    if spec.metadata["before"] is not None
 }
 # A second name, by its path, and the path that it stands for.
 ALIASES: dict[str, str] = {

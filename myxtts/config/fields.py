@@ -43,10 +43,12 @@ def option(
     stored: bool = True,
     old_words: dict[str, str] | None = None,
     affects: Effect | None = None,
+    before: Any = None,
 ) -> Any:
     """Declare a field: `same_as` marks an old name, `stored=False` what no file can hold.
 
-    `old_words` maps former values to their successors.
+    `old_words` maps former values to their successors. `before` is what runs and voices have that
+    were made before there was such a setting, where that is not the default.
     """
     metadata = {
         "help": help,
@@ -57,6 +59,7 @@ def option(
         "stored": stored,
         "old_words": old_words or {},
         "affects": affects,
+        "before": before,
     }
     return field(default=default, compare=stored, repr=stored, metadata=metadata)
 

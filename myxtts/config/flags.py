@@ -100,7 +100,10 @@ FLAGS: tuple[Flag, ...] = (
     ),
     Flag(("--model-size",), "model.model_size"),
     Flag(("--decoder-strategy",), "model.decoder_strategy"),
+    Flag(("--token-states",), "model.token_states"),
+    Flag(("--pitch-contour",), "model.pitch_contour"),
     Flag(("--refiner-layers",), "model.refiner_layers"),
+    Flag(("--adversarial-loss-weight",), "training.adversarial_loss_weight"),
     Flag(("--enable-gst",), "model.use_gst", "true"),
     Flag(
         ("--disable-gst",),

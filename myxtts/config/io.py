@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from myxtts import atomic
-from myxtts.config.config import ALIASES, SECTIONS, SETTINGS, XTTSConfig
+from myxtts.config.config import ALIASES, BEFORE, SECTIONS, SETTINGS, XTTSConfig
 from myxtts.config.documents import sealed_text
 from myxtts.config.fields import ConfigError, coerce, unknown_setting
 from myxtts.config.flags import FLAGS
@@ -112,7 +112,7 @@ def chosen_in_file(in_file: Mapping[str, Setting], over: Mapping[str, Setting]) 
     it.
     """
     kept = dict(in_file)
-    if not {_SIZE, *_SIZED} <= in_file.keys():
+    if not _is_saved(in_file):
         return kept
     if _RATE in over and _LAST_RATE in in_file and _is_derived_rate(in_file):
         del kept[_LAST_RATE]
@@ -171,7 +171,10 @@ def as_yaml(config: XTTSConfig, *, only_differences: bool = False) -> str:
         size, audio = config.model.model_size, config.data.audio
         plain = _flatten(to_dict(create_default_config(model_size=size, audio=audio)))
         plain |= {name: SETTINGS[name].default for name in NAMED_PRESETS}
-        values = {key: value for key, value in values.items() if value != plain[key]}
+        different = {key: value for key, value in values.items() if value != plain[key]}
+        # A file that could be an old one says of young settings, too, what they are.
+        young = BEFORE if _is_saved(different) else ()
+        values = {key: value for key, value in values.items() if key in {*different, *young}}
     return _in_sections({key: _dump({key.split(".")[1]: value}) for key, value in values.items()})
 
 
@@ -350,7 +353,17 @@ def _from_file(file: Path) -> dict[str, Setting]:
         logger.warning("%s: ignored, these have no effect any more: %s", file, ", ".join(retired))
     if not_yet:
         logger.warning("%s: ignored, these have no effect yet: %s", file, ", ".join(not_yet))
+    if _is_saved(settings):
+        origin = f"file {file}, which is older than this setting"
+        settings |= {
+            path: Setting(value, origin) for path, value in BEFORE.items() if path not in settings
+        }
     return settings
+
+
+def _is_saved(in_file: Mapping[str, Any]) -> bool:
+    """Whether a file holds every setting of its time, as saved configurations do."""
+    return {_SIZE, *_SIZED} <= in_file.keys()
 
 
 def _put_successor(settings: dict[str, Setting], key: Key, file: Path) -> None:

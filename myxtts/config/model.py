@@ -35,6 +35,19 @@ class ModelConfig(Section):
     text_encoder_heads: int = option(
         4, "heads of each self-attention layer of the text encoder", low=1, high=256
     )
+    token_states: int = option(
+        2,
+        "states of each token, from its beginning to its end, each with its own length and sound",
+        low=1,
+        high=5,
+        before=1,
+    )
+    pitch_contour: str = option(
+        "frame",
+        "frame: predict a pitch for every frame, and whether it is voiced; token: one per token",
+        choices=("frame", "token"),
+        before="token",
+    )
     decoder_strategy: str = option(
         "parallel",
         "parallel: all frames at once; autoregressive: some frames at a time",

@@ -25,7 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "training.discriminator_width": 16,
         "training.learning_rate": 2e-3,
         "training.warmup_steps": 100,
-        "training.ema_decay": 0.99,
+        "training.ema_decay": 0.995,
         "training.save_interval": 200,
         "training.validation_interval": 200,
         "training.sample_interval": 1000,

@@ -49,6 +49,8 @@ def _weights(config: "ModelConfig") -> dict[str, int]:
         "model.text_encoder_conv_layers": config.text_encoder_conv_layers * block(text, 5),
         "model.text_encoder_layers": config.text_encoder_layers * attention,
         "model.text_encoder_dim": 2 * block(text, 3),
+        "model.token_states": config.token_states * text * text if config.token_states > 1 else 0,
+        "model.pitch_contour": 2 * block(text, 5) if config.pitch_contour == "frame" else 0,
         "model.decoder_layers": config.decoder_layers * block(decoder, 5),
         "model.refiner_layers": config.refiner_layers * block(decoder, 5),
         "model.decoder_dim": config.decoder_reduction * text * decoder,

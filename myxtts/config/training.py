@@ -54,6 +54,18 @@ class TrainingConfig(Section):
         0.4, "share of all steps after which the refiner begins to learn", low=0.0, high=1.0
     )
     flow_loss_weight: float = option(1.0, "weight of the refiner's flow-matching loss", low=0.0)
+    adversarial_start: float = option(
+        0.5, "share of all steps after which a discriminator judges the mels", low=0.0, high=1.0
+    )
+    adversarial_loss_weight: float = option(
+        0.1,
+        "weight of deceiving the discriminator of mels (0: there is none)",
+        low=0.0,
+        before=0.0,
+    )
+    feature_matching_loss_weight: float = option(
+        0.5, "weight of matching the activations of the discriminator of mels", low=0.0
+    )
     mel_loss_weight: float = option(1.0, "weight of the mel loss", low=0.0)
     stop_loss_weight: float = option(0.2, "weight of the stop loss", low=0.0)
     stop_token_positive_weight: float = option(

@@ -92,5 +92,6 @@ def _align_batch(
     outputs = model({name: tf.convert_to_tensor(value) for name, value in inputs.items()})
     found = zip(tokens, mel_lengths, outputs["frame_tokens"], outputs["log_durations"], strict=True)
     for own, frames, frame_tokens, log_durations in found:
-        durations = np.exp(log_durations.numpy()[: len(own)])
+        of_states = np.exp(log_durations.numpy()).reshape(-1, model.token_states)
+        durations = of_states[: len(own)].sum(axis=1)
         yield Alignment(own, frame_tokens.numpy()[:frames], durations)

@@ -1,14 +1,19 @@
-"""How long, how high and how loud each token is: predicted from the text under a voice."""
+"""How long, how high and how loud speech is: predicted from the text under a voice.
+
+Lengths and loudness belong to the states of tokens. The pitch belongs to these too, or to frames.
+"""
+
+from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
 
-from myxtts.models.layers import ConvBlock, serialisable
+from myxtts.models.layers import ConvBlock, sequence_mask, serialisable
 
 # Mean and scale of natural-log pitch and energy in speech: the model sees them normalised.
 PITCH_CENTRE, PITCH_SCALE = 5.0, 0.35
 ENERGY_CENTRE, ENERGY_SCALE = 2.0, 2.0
-QUANTITIES = ("log_durations", "pitch", "energy")
+LOG_DURATIONS, PITCH, ENERGY = "log_durations", "pitch", "energy"
 
 
 def scaled_pitch(hertz: tf.Tensor) -> tf.Tensor:
@@ -24,15 +29,14 @@ def scaled_energy(energy: tf.Tensor) -> tf.Tensor:
 
 @serialisable
 class ProsodyPredictor(keras.layers.Layer):
-    """Encoded text [batch, tokens, dim] -> log-duration, pitch and energy, each [batch, tokens]."""
+    """Encoded text [batch, tokens, dim] -> some quantities by name, each [batch, tokens]."""
 
-    def __init__(self, dim: int, **kwargs):
+    def __init__(self, dim: int, quantities: Sequence[str], dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
-        self.dim = dim
-        # Without dropout: what it shifts in training, every duration would be off by afterwards.
-        self.blocks = [ConvBlock(dim, 3, 0.0, name=f"block_{number}") for number in range(2)]
+        self.dim, self.quantities, self.dropout = dim, tuple(quantities), dropout
+        self.blocks = [ConvBlock(dim, 3, dropout, name=f"block_{number}") for number in range(2)]
         self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
-        self.out = keras.layers.Dense(len(QUANTITIES), dtype="float32", name="out")
+        self.out = keras.layers.Dense(len(self.quantities), dtype="float32", name="out")
 
     def build(self, shape, mask_shape=None, voice_shape=None):
         for block in self.blocks:
@@ -43,26 +47,117 @@ class ProsodyPredictor(keras.layers.Layer):
     def call(self, x, mask, voice, training=False):
         for block in self.blocks:
             x = block(x, mask, voice, training=training)
-        return dict(zip(QUANTITIES, tf.unstack(self.out(self.norm(x)), axis=-1), strict=True))
+        found = tf.unstack(self.out(self.norm(x)), axis=-1)
+        return dict(zip(self.quantities, found, strict=True))
 
     def get_config(self):
-        return {**super().get_config(), "dim": self.dim}
+        own = {"dim": self.dim, "quantities": list(self.quantities), "dropout": self.dropout}
+        return {**super().get_config(), **own}
+
+
+@serialisable
+class PitchContour(keras.layers.Layer):
+    """The pitch of every frame and whether it has one, from what the frame has to say.
+
+    It reads groups of `reduction` frames, as the decoder does.
+    """
+
+    def __init__(self, dim: int, reduction: int, **kwargs):
+        super().__init__(**kwargs)
+        self.dim, self.reduction = dim, reduction
+        self.fold = keras.layers.Dense(dim, name="fold")
+        self.blocks = [ConvBlock(dim, 5, 0.1, name=f"block_{number}") for number in range(2)]
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
+        self.out = keras.layers.Dense(2 * reduction, dtype="float32", name="out")
+
+    def build(self, frames_shape, lengths_shape=None, voice_shape=None):
+        shape = (None, None, self.dim)
+        self.fold.build((None, None, self.reduction * frames_shape[-1]))
+        for block in self.blocks:
+            block.build(shape, (None, None, 1), voice_shape)
+        self.norm.build(shape)
+        self.out.build(shape)
+
+    def call(self, frames, lengths, voice, training=False):
+        """Scaled pitch and the logits of being voiced [batch, frames], in whole groups."""
+        batch, size = tf.shape(frames)[0], tf.shape(frames)[1]
+        groups = size // self.reduction
+        x = self.fold(tf.reshape(frames, [batch, groups, self.reduction * frames.shape[-1]]))
+        mask = sequence_mask(-(-lengths // self.reduction), groups)[:, :, None]
+        for block in self.blocks:
+            x = block(x, mask, voice, training=training)
+        pitch, voicing = tf.split(self.out(self.norm(x)), 2, axis=-1)
+        return tf.reshape(pitch, [batch, size]), tf.reshape(voicing, [batch, size])
+
+    def get_config(self):
+        return {**super().get_config(), "dim": self.dim, "reduction": self.reduction}
+
+
+@serialisable
+class Calibration(keras.layers.Layer):
+    """Two factors that bring what is predicted for new texts to the scale of recordings.
+
+    A predicted pitch is a median and too near to the mean, and a length that is right in its
+    logarithm is too short. Both factors are 1 in training. They are measured on held-out
+    utterances when a voice is exported.
+    """
+
+    def build(self, shape=None):
+        self.pitch_range, self.length = (
+            self.add_weight(
+                name=name, shape=(), initializer="ones", trainable=False, dtype="float32"
+            )
+            for name in ("pitch_range", "length")
+        )
+        self.built = True
+
+    def widened(self, pitch, is_voiced):
+        """Pitch [batch, frames] further from the mean of each row's own voiced frames."""
+        voiced = tf.cast(is_voiced, tf.float32)
+        count = tf.maximum(tf.reduce_sum(voiced, axis=1, keepdims=True), 1.0)
+        mean = tf.reduce_sum(pitch * voiced, axis=1, keepdims=True) / count
+        return mean + self.pitch_range * (pitch - mean)
+
+
+@serialisable
+class TokenStates(keras.layers.Layer):
+    """Encoded tokens [batch, tokens, dim] cut into states [batch, count x tokens, dim].
+
+    A sound is not the same from its beginning to its end: each state has a mean, a length and a
+    loudness of its own, as the states of an HMM do.
+    """
+
+    def __init__(self, dim: int, count: int, **kwargs):
+        super().__init__(**kwargs)
+        self.dim, self.count = dim, count
+        self.project = keras.layers.Dense(count * dim, name="project")
+
+    def build(self, shape):
+        self.project.build(shape)
+
+    def call(self, x):
+        batch, tokens = tf.shape(x)[0], tf.shape(x)[1]
+        states = tf.reshape(self.project(x), [batch, tokens * self.count, self.dim])
+        return tf.repeat(x, self.count, axis=1) + states
+
+    def get_config(self):
+        return {**super().get_config(), "dim": self.dim, "count": self.count}
 
 
 @serialisable
 class ProsodyEmbedding(keras.layers.Layer):
-    """Pitch and energy of tokens as something to add to their vectors."""
+    """Quantities of tokens [batch, tokens, quantities] as something to add to their vectors."""
 
     def __init__(self, dim: int, **kwargs):
         super().__init__(**kwargs)
         self.dim = dim
         self.project = keras.layers.Dense(dim, name="project")
 
-    def build(self, pitch_shape, energy_shape=None):
-        self.project.build((None, None, 2))
+    def build(self, shape):
+        self.project.build(shape)
 
-    def call(self, pitch, energy):
-        return self.project(tf.stack([pitch, energy], axis=-1))
+    def call(self, quantities):
+        return self.project(quantities)
 
     def get_config(self):
         return {**super().get_config(), "dim": self.dim}

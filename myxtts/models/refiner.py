@@ -14,12 +14,10 @@ import tensorflow as tf
 
 from myxtts.models.decoder import MEL_SCALE, scaled_mel
 from myxtts.models.layers import ConvBlock, sequence_mask, serialisable
+from myxtts.models.segments import DRAWS, Segments
 
 # About the standard deviation of the residual of a trained decoder, in natural-log units.
 RESIDUAL_SCALE = 0.25 * MEL_SCALE
-# Of each utterance the refiner sees some segments per step, each with its own noise and time: the
-# text is encoded once for all of them.
-DRAWS, SEGMENT_FRAMES = 2, 96
 TIME_FEATURES = 32
 KERNEL = 5
 MOST_STEPS = 64
@@ -73,8 +71,8 @@ class Refiner(keras.layers.Layer):
     def matched(self, mel, coarse, frames, lengths, voice, key, training=False):
         """What the flow-matching loss compares, of random segments at random times.
 
-        Returns flow and flow_target [draws x batch, segment, mels]; `segment_lengths` says how many
-        frames of each are real.
+        Returns flow and flow_target [draws x batch, segment, mels], each segment with its own noise
+        and time. `segment_lengths` says how many frames of each are real.
         """
         inputs = mel, coarse, frames, voice
         mel, coarse, frames, voice = (tf.stop_gradient(tf.cast(x, tf.float32)) for x in inputs)
@@ -83,7 +81,7 @@ class Refiner(keras.layers.Layer):
         chance = tf.random.stateless_uniform([2, size], key)
         # Times are spread evenly over the batch, so that every step sees all of the path.
         time = (tf.range(size, dtype=tf.float32) + chance[0]) / tf.cast(size, tf.float32)
-        cut = _Segments(repeated, chance[1], self.reduction, tf.shape(coarse)[1])
+        cut = Segments(repeated, chance[1], self.reduction, tf.shape(coarse)[1])
         mel, coarse, frames = (cut.of(x) for x in (mel, coarse, frames))
         residual = (mel - coarse) / RESIDUAL_SCALE
         noise = tf.random.stateless_normal(tf.shape(residual), key + 1)
@@ -120,32 +118,6 @@ class Refiner(keras.layers.Layer):
     def get_config(self):
         names = ("dim", "num_layers", "reduction", "n_mels")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
-
-class _Segments:
-    """A random segment of each row, `DRAWS` times over the batch, of whole groups of frames."""
-
-    def __init__(self, lengths, chance, reduction: int, room):
-        frames = tf.minimum(longest_segment(reduction), room)
-        spare = tf.maximum(lengths - frames, 0)
-        first = tf.cast(chance * tf.cast(spare + 1, tf.float32), tf.int32) // reduction * reduction
-        self.at = first[:, None] + tf.range(frames)[None, :]
-        self.lengths = tf.minimum(lengths, frames)
-
-    def of(self, values):
-        """The segments [draws x batch, segment, ...] of values [batch, frames, ...]."""
-        rows = tf.tile(tf.range(tf.shape(values)[0]), [DRAWS])[:, None]
-        return tf.gather_nd(values, tf.stack([tf.zeros_like(self.at) + rows, self.at], axis=-1))
-
-
-def longest_segment(reduction: int) -> int:
-    """The frames of a segment, in whole groups."""
-    return SEGMENT_FRAMES // reduction * reduction
-
-
-def segment_lengths(mel_lengths, reduction: int):
-    """The real frames of the segments of utterances of these lengths [draws x batch]."""
-    return tf.tile(tf.minimum(mel_lengths, longest_segment(reduction)), [DRAWS])
 
 
 def time_features(time):

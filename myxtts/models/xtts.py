@@ -1,5 +1,8 @@
 """The model: text and a reference recording in, mel out; with the alignment that teaches it.
 
+A token is one symbol of the text. It may be cut into several states, from its beginning to its end;
+what is aligned, timed and expanded to frames are these.
+
 In training it is called with a batch that has a `pitch`, with its `reference` [batch, frames, mels]
 and `reference_lengths`, the `prior_weight` of the alignment, and for a refiner its `flow_key` and
 whether it `refines` yet; it returns a dict (`XTTS.call`). For speaking there are `encode_voice`,
@@ -25,12 +28,19 @@ from myxtts.models.gst import StyleTokens
 from myxtts.models.harmonics import Harmonics
 from myxtts.models.layers import sequence_mask, serialisable
 from myxtts.models.prosody import (
+    ENERGY,
+    LOG_DURATIONS,
+    PITCH,
+    Calibration,
+    PitchContour,
     ProsodyEmbedding,
     ProsodyPredictor,
+    TokenStates,
     scaled_energy,
     scaled_pitch,
 )
-from myxtts.models.refiner import DRAWS, Refiner
+from myxtts.models.refiner import Refiner
+from myxtts.models.segments import DRAWS
 from myxtts.models.speaker_encoders.published_voice import PublishedVoice
 from myxtts.models.text_encoder import TextEncoder
 
@@ -40,6 +50,8 @@ TAIL_FRAMES = 8  # before the end, that speech may turn out to have ended in: .1
 # A token lasts at most this many frames at a speaking rate of 1: 3.5 s, longer than any pause.
 LONGEST_TOKEN = 300
 POSITION_FEATURES = 4
+# Lengths and loudness are learnt by heart long before the mel is.
+PROSODY_DROPOUT = 0.3
 
 
 # What is said, in which language and voice, and how fast; and how it is refined.
@@ -109,6 +121,8 @@ class XTTS(keras.Model):
         gst_num_heads: int,
         dropout: float,
         refiner_layers: int = 0,
+        token_states: int = 1,
+        pitch_contour: str = "token",
         **kwargs,
     ):
         # The alignment needs its inputs as they are, not rounded to half precision.
@@ -165,10 +179,25 @@ class XTTS(keras.Model):
             dropout,
             name="text_encoder",
         )
+        self.token_states = token_states
+        self.states = None
+        if token_states > 1:
+            self.states = TokenStates(text_encoder_dim, token_states, name="states")
         self.mu_head = keras.layers.Dense(n_mels, dtype="float32", name="mu")
-        self.prosody = ProsodyPredictor(text_encoder_dim, name="prosody")
+        # What states of tokens have besides a length; a frame may have a pitch of its own.
+        self.spoken_as = (ENERGY,) if pitch_contour == "frame" else (PITCH, ENERGY)
+        self.prosody = ProsodyPredictor(
+            text_encoder_dim,
+            (LOG_DURATIONS, *self.spoken_as),
+            PROSODY_DROPOUT if pitch_contour == "frame" else 0.0,
+            name="prosody",
+        )
         self.prosody_embedding = ProsodyEmbedding(text_encoder_dim, name="prosody_embedding")
         self.harmonics = Harmonics(AudioSpec(**spec))
+        self.contour = None
+        if pitch_contour == "frame":
+            self.contour = PitchContour(text_encoder_dim, decoder_reduction, name="contour")
+            self.calibration = Calibration(name="calibration")
         self.decoder = build_decoder(
             decoder_strategy,
             dim=decoder_dim,
@@ -196,11 +225,17 @@ class XTTS(keras.Model):
         if self.speaker_head:
             self.speaker_head.build(voice)
         self.text_encoder.build(tokens, mask, (None,), voice)
+        if self.states:
+            self.states.build(text)
         self.mu_head.build(text)
         self.prosody.build(text, mask, voice)
-        self.prosody_embedding.build(tokens, tokens)
-        width = self.text_encoder_dim + self.harmonics.bands + POSITION_FEATURES
-        frames = (None, None, width)
+        self.prosody_embedding.build((None, None, len(self.spoken_as)))
+        width = self.text_encoder_dim + POSITION_FEATURES
+        if self.contour:
+            self.contour.build((None, None, width), (None,), voice)
+            self.calibration.build()
+            width += 2
+        frames = (None, None, width + self.harmonics.bands)
         self.decoder.build(frames, (None,), voice, (None, None, self.n_mels))
         if self.refiner:
             self.refiner.build(frames, voice)
@@ -210,12 +245,13 @@ class XTTS(keras.Model):
         """The mel of a batch as it would be said along the alignment that fits it best.
 
         Returns mel [batch, frames + tail, mels] and stop [batch, groups] of the decoder, and the
-        frames [batch, frames + tail, width] that it read; mu [batch, tokens, mels]; frame_tokens
-        [batch, frames]; durations [batch, tokens]; the predicted log_durations, pitch and energy
-        [batch, tokens] and the true token_pitch and token_energy; the voice [batch, voice_dim];
-        output_embedding and reference_embedding [batch, dim] by the same encoder, or None where
-        neither is wanted; speaker_logits [batch, speakers], or None of one speaker; flow and
-        flow_target (`Refiner.matched`) where there is a `flow_key`.
+        frames [batch, frames + tail, width] that it read; mu [batch, states, mels]; frame_states
+        and frame_tokens [batch, frames]; durations [batch, states]; the predicted log_durations and
+        energy [batch, states] and the true token_energy; pitch and token_pitch likewise, or pitch
+        and voicing [batch, frames + tail] where every frame has its own; the voice [batch,
+        voice_dim]; output_embedding and reference_embedding [batch, dim] by the same encoder, or
+        None where neither is wanted; speaker_logits [batch, speakers], or None of one speaker; flow
+        and flow_target (`Refiner.matched`) where there is a `flow_key`.
         """
         text_lengths, mel_lengths = inputs["text_lengths"], inputs["mel_lengths"]
         mel = tf.cast(inputs["mel"], tf.float32)
@@ -224,16 +260,25 @@ class XTTS(keras.Model):
         text, mask = self._encode(
             inputs["tokens"], text_lengths, inputs["language"], voice, training
         )
+        text_lengths *= self.token_states
         mu = self.mu_head(text)
-        frame_tokens = self._align(mu, mel, text_lengths, mel_lengths, inputs["prior_weight"])
-        num_tokens = tf.shape(mu)[1]
-        durations = alignment.durations(frame_tokens, mel_lengths, num_tokens)
-        pitch, energy = self._true_prosody(inputs, frame_tokens, num_tokens)
-        predicted = self.prosody(text, mask, voice, training=training)
+        frame_states = self._align(mu, mel, text_lengths, mel_lengths, inputs["prior_weight"])
+        num_states = tf.shape(mu)[1]
+        durations = alignment.durations(frame_states, mel_lengths, num_states)
+        true_prosody = self._true_prosody(inputs, frame_states, num_states)
+        # Nor may the encoder learn them by heart.
+        read = tf.stop_gradient(text) if self.contour else text
+        predicted = self.prosody(read, mask, voice, training=training)
 
         room = self._room(tf.shape(mel)[1])
-        frames = self._frames(text, pitch, energy, durations, room, spread_tokens)
         lengths = mel_lengths + TAIL_GROUPS * self.reduction
+        frames = self._frames(text, true_prosody, durations, room, spread_tokens)
+        if self.contour:
+            contour = self.contour(frames, lengths, voice, training=training)
+            predicted |= dict(zip((PITCH, "voicing"), contour, strict=True))
+            hertz = inputs["pitch"] * sequence_mask(mel_lengths, tf.shape(mel)[1])
+            hertz = tf.pad(hertz, [[0, 0], [0, room - tf.shape(mel)[1]]])
+            frames = self._with_contour(frames, scaled_pitch(hertz), hertz > 0.0)
         padded = _held(mel, mel_lengths, room)
         said = self.decoder(frames, lengths, voice, mel=padded, training=training)
         flow = self._flow(inputs, padded, said["mel"], frames, voice, training)
@@ -241,10 +286,10 @@ class XTTS(keras.Model):
             **said,
             **predicted,
             "mu": mu,
-            "frame_tokens": frame_tokens,
+            "frame_states": frame_states,
+            "frame_tokens": frame_states // self.token_states,
             "durations": durations,
-            "token_pitch": pitch,
-            "token_energy": energy,
+            **{f"token_{name}": values for name, values in true_prosody.items()},
             **self._compared_embeddings(said["mel"], inputs, embedding),
             **flow,
             "frames": frames,
@@ -330,20 +375,31 @@ class XTTS(keras.Model):
         """What is said, and what the decoder read for it."""
         text, mask = self._encode(tokens, text_lengths, language, voice, False)
         predicted = self.prosody(text, mask, voice)
-        durations = _whole_durations(predicted["log_durations"], mask[:, :, 0], speaking_rate)
+        if self.contour:
+            speaking_rate /= self.calibration.length
+        durations = whole_durations(predicted["log_durations"], mask[:, :, 0], speaking_rate)
         spoken = tf.reduce_sum(durations, axis=1)
         room = self._room(tf.reduce_max(spoken))
-        pitch, energy = predicted["pitch"], predicted["energy"]
-        frames = self._frames(text, pitch, energy, durations, room, gather_tokens)
+        frames = self._frames(text, predicted, durations, room, gather_tokens)
         tail = TAIL_GROUPS * self.reduction
+        if self.contour:
+            pitch, voicing = self.contour(frames, spoken + tail, voice)
+            is_voiced = (voicing > 0.0) & tf.sequence_mask(spoken + tail, room)
+            pitch = self.calibration.widened(pitch, is_voiced)
+            frames = self._with_contour(frames, pitch, is_voiced)
         said = self.decoder.generate(frames, spoken + tail, voice)
         lengths = _trimmed(said["stop"], spoken, self.reduction)
+        whole = tf.reshape(durations, [tf.shape(tokens)[0], -1, self.token_states])
+        durations = tf.reduce_sum(whole, axis=2)
         found = {"mel": said["mel"], "mel_lengths": lengths, "durations": durations}
         return found, {"frames": frames, "lengths": spoken + tail}
 
     def _encode(self, tokens, text_lengths, language, voice, training):
         mask = sequence_mask(text_lengths, tf.shape(tokens)[1])[:, :, None]
-        return self.text_encoder(tokens, mask, language, voice, training=training), mask
+        text = self.text_encoder(tokens, mask, language, voice, training=training)
+        if not self.states:
+            return text, mask
+        return self.states(text), tf.repeat(mask, self.token_states, axis=1)
 
     def _align(self, mu, mel, text_lengths, mel_lengths, prior_weight):
         """The token of each frame on the likeliest monotonic path; no gradient passes here."""
@@ -355,15 +411,17 @@ class XTTS(keras.Model):
 
     def _true_prosody(self, inputs, frame_tokens, num_tokens):
         """Pitch and energy of each token: the means over its voiced, and over all of its frames."""
-        lengths, hertz = inputs["mel_lengths"], inputs["pitch"]
-        means = [
-            alignment.token_means(values, frame_tokens, lengths, num_tokens, where)
-            for values, where in (
-                (scaled_pitch(hertz), hertz > 0),
-                (scaled_energy(inputs["energy"]), tf.ones_like(hertz, tf.bool)),
+        hertz = inputs["pitch"]
+        values = {
+            PITCH: (scaled_pitch(hertz), hertz > 0),
+            ENERGY: (scaled_energy(inputs["energy"]), tf.ones_like(hertz, tf.bool)),
+        }
+        return {
+            name: alignment.token_means(
+                values[name][0], frame_tokens, inputs["mel_lengths"], num_tokens, values[name][1]
             )
-        ]
-        return tuple(means)
+            for name in self.spoken_as
+        }
 
     def _compared_embeddings(self, mel, inputs, embedding):
         """The embeddings of the output and of the reference by one encoder, or None for both."""
@@ -381,20 +439,28 @@ class XTTS(keras.Model):
         """Frames with a tail behind them, in whole groups."""
         return (-(-num_frames // self.reduction) + TAIL_GROUPS) * self.reduction
 
-    def _frames(self, text, pitch, energy, durations, room, expand):
-        """What each frame has to say [batch, room, width]: its token, the token's harmonics, and
-        where it is in it."""
-        said = text + tf.cast(self.prosody_embedding(pitch, energy), text.dtype)
-        said = tf.concat([said, tf.cast(self.harmonics(pitch), said.dtype)], axis=-1)
+    def _frames(self, text, prosody, durations, room, expand):
+        """What each frame has to say [batch, room, width]: its token, where it is in it, and the
+        token's harmonics unless the frame has a pitch of its own."""
+        quantities = tf.stack([prosody[name] for name in self.spoken_as], axis=-1)
+        said = text + tf.cast(self.prosody_embedding(quantities), text.dtype)
+        if not self.contour:
+            said = tf.concat([said, tf.cast(self.harmonics(prosody[PITCH]), said.dtype)], axis=-1)
         tokens = tokens_of_frames(durations, room)
         place = places_in_tokens(durations, tokens)
         return tf.concat([expand(said, tokens), tf.cast(place, said.dtype)], -1)
+
+    def _with_contour(self, frames, pitch, voiced):
+        """Frames with their own pitch, its harmonics, and whether they have one."""
+        voiced = tf.cast(voiced, tf.float32)[:, :, None]
+        own = tf.concat([self.harmonics(pitch), pitch[:, :, None]], axis=-1) * voiced
+        return tf.concat([frames, tf.cast(own, frames.dtype), tf.cast(voiced, frames.dtype)], -1)
 
     def get_config(self):
         return {**super().get_config(), **dict(self.settings)}
 
 
-def _whole_durations(log_durations, mask, speaking_rate):
+def whole_durations(log_durations, mask, speaking_rate):
     """Frames per token: at least one each, since every token has had one in training.
 
     Ends are rounded, not lengths, so that what one token loses its neighbour gains.

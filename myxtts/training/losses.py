@@ -16,7 +16,8 @@ import tensorflow as tf
 from myxtts.config.config import TrainingConfig
 from myxtts.models.decoder import scaled_mel
 from myxtts.models.layers import sequence_mask
-from myxtts.models.refiner import segment_lengths
+from myxtts.models.prosody import scaled_pitch
+from myxtts.models.segments import segment_lengths
 from myxtts.models.xtts import TAIL_GROUPS
 
 Terms = dict[str, tf.Tensor]
@@ -65,19 +66,22 @@ class Counts(NamedTuple):
     contrasted: tf.Tensor  # utterances that have both a companion and a stranger
     identified: tf.Tensor  # utterances of speakers that have a number
     refined: tf.Tensor  # frames of the refiner's segments
+    voiced: tf.Tensor  # frames that have a pitch
 
     @classmethod
-    def of(cls, batch: Mapping[str, tf.Tensor], reduction: int) -> "Counts":
+    def of(cls, batch: Mapping[str, tf.Tensor], reduction: int, states: int = 1) -> "Counts":
         """The counts of a batch, or, where it has a `part` [batch], the sums of its parts'."""
         frames, speaker = batch["mel_lengths"], batch["speaker"]
+        room = tf.shape(batch["pitch"])[1]
         found = (
             tf.reduce_sum(frames),
             tf.reduce_sum(_groups(frames, reduction)),
-            tf.reduce_sum(batch["text_lengths"]),
+            states * tf.reduce_sum(batch["text_lengths"]),
             tf.shape(speaker)[0],
             tf.math.count_nonzero(_contrasts(speaker, batch.get("part")).is_counted),
             tf.math.count_nonzero(speaker >= 0),
             tf.reduce_sum(segment_lengths(frames, reduction)),
+            tf.math.count_nonzero(batch["pitch"] * sequence_mask(frames, room)),
         )
         return cls(*(tf.cast(one, tf.float32) for one in found))
 
@@ -89,9 +93,9 @@ def mel_loss(predicted, mel, lengths, count):
     return masked_mean(tf.reduce_mean(difference, axis=-1), lengths, count)
 
 
-def alignment_loss(mu, mel, frame_tokens, lengths, count):
-    """Mean square between each frame and what its token expects, on the model's own scale."""
-    expected = tf.gather(mu, frame_tokens, batch_dims=1)
+def alignment_loss(mu, mel, frame_states, lengths, count):
+    """Mean square between each frame and what its state expects, on the model's own scale."""
+    expected = tf.gather(mu, frame_states, batch_dims=1)
     square = tf.reduce_mean(tf.square(scaled_mel(mel) - expected), axis=-1)
     return masked_mean(square, lengths, count)
 
@@ -115,6 +119,15 @@ def duration_loss(log_durations, durations, lengths, counts: Counts):
 def prosody_loss(predicted, truth, lengths, count):
     """Mean square of a quantity of tokens [batch, tokens]."""
     return masked_mean(tf.square(predicted - truth), lengths, count)
+
+
+def contour_loss(pitch, voicing, truth, lengths, counts: Counts):
+    """Mean absolute difference of scaled pitch where there is one, and cross-entropy of that."""
+    size = tf.shape(truth)[1]
+    is_voiced = tf.cast(truth > 0.0, tf.float32)
+    off = tf.abs(pitch[:, :size] - scaled_pitch(truth)) * is_voiced
+    wrong = tf.nn.sigmoid_cross_entropy_with_logits(is_voiced, voicing[:, :size])
+    return masked_mean(off, lengths, counts.voiced) + masked_mean(wrong, lengths, counts.frames)
 
 
 def stop_loss(logits, mel_lengths, reduction: int, positive_weight: float, count):
@@ -211,6 +224,7 @@ class XTTSLoss:
 
     weights: Mapping[str, float]
     reduction: int = 2
+    states: int = 1
     stop_positive_weight: float = 5.0
     temperature: float = 0.1
     margin: float = 0.2
@@ -224,6 +238,7 @@ class XTTSLoss:
         return cls(
             weights,
             config.model.decoder_reduction,
+            config.model.token_states,
             config.training.stop_token_positive_weight,
             config.training.contrastive_loss_temperature,
             config.training.contrastive_loss_margin,
@@ -231,7 +246,7 @@ class XTTSLoss:
 
     def counts(self, batch: Mapping[str, tf.Tensor]) -> Counts:
         """What the terms of a batch are means over."""
-        return Counts.of(batch, self.reduction)
+        return Counts.of(batch, self.reduction, self.states)
 
     def terms(
         self,
@@ -242,7 +257,7 @@ class XTTSLoss:
         """Every term, raw; of a part of a batch, its share of them, by the counts of the whole."""
         counts = counts or self.counts(batch)
         mel, speaker = tf.cast(batch["mel"], tf.float32), batch["speaker"]
-        frames, tokens = batch["mel_lengths"], batch["text_lengths"]
+        frames, tokens = batch["mel_lengths"], self.states * batch["text_lengths"]
         pitch, energy = outputs["pitch"], outputs["energy"]
         flow = {}
         if FLOW in self.weights:
@@ -255,12 +270,16 @@ class XTTSLoss:
                 outputs["stop"], frames, self.reduction, self.stop_positive_weight, counts.groups
             ),
             "alignment_loss": alignment_loss(
-                outputs["mu"], mel, outputs["frame_tokens"], frames, counts.frames
+                outputs["mu"], mel, outputs["frame_states"], frames, counts.frames
             ),
             "duration_loss": duration_loss(
                 outputs["log_durations"], outputs["durations"], tokens, counts
             ),
-            "pitch_loss": prosody_loss(pitch, outputs["token_pitch"], tokens, counts.tokens),
+            "pitch_loss": (
+                contour_loss(pitch, outputs["voicing"], batch["pitch"], frames, counts)
+                if "voicing" in outputs
+                else prosody_loss(pitch, outputs["token_pitch"], tokens, counts.tokens)
+            ),
             "energy_loss": prosody_loss(energy, outputs["token_energy"], tokens, counts.tokens),
             "voice_similarity_loss": voice_similarity_loss(
                 outputs["output_embedding"], outputs["reference_embedding"], counts.utterances

@@ -17,13 +17,7 @@ def build_optimizer(config: TrainingConfig, total_steps: int) -> keras.optimizer
     decay = {"weight_decay": config.weight_decay} if config.weight_decay else {}
     accumulation = config.gradient_accumulation_steps
     optimizer = kind(
-        WarmUp(
-            config.learning_rate,
-            # Keras counts batches here, whether or not they update the weights.
-            config.warmup_steps,
-            total_steps,
-            config.last_learning_rate if config.lr_schedule == "cosine" else config.learning_rate,
-        ),
+        learning_rates(config, total_steps),
         beta_1=config.beta1,
         beta_2=config.beta2,
         global_clipnorm=config.gradient_clip_norm or None,
@@ -36,6 +30,13 @@ def build_optimizer(config: TrainingConfig, total_steps: int) -> keras.optimizer
     if keras.config.dtype_policy().compute_dtype == "float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     return optimizer
+
+
+def learning_rates(config: TrainingConfig, total_steps: int, share: float = 1.0) -> "WarmUp":
+    """The schedule of a configuration, or a share of every rate of it."""
+    last = config.last_learning_rate if config.lr_schedule == "cosine" else config.learning_rate
+    # Keras counts batches here, whether or not they update the weights.
+    return WarmUp(share * config.learning_rate, config.warmup_steps, total_steps, share * last)
 
 
 @serialisable

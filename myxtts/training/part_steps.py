@@ -16,6 +16,7 @@ from myxtts.cluster.replicas import REPORT, Replicas
 from myxtts.cluster.sums import pack, tree_sum, unpack
 from myxtts.data.batches.parts import Share
 from myxtts.training.adaptive_weights import AdaptiveWeights
+from myxtts.training.adversary import DISCRIMINATOR, Adversary
 from myxtts.training.losses import Counts, XTTSLoss, scaled_weights, weighted_sum
 from myxtts.training.references import with_references
 from myxtts.training.steps import (
@@ -44,6 +45,7 @@ def make_parts_step(
     prior_steps: int,
     coarse_steps: int = 0,
     balance: AdaptiveWeights | None = None,
+    adversary: Adversary | None = None,
     graph: bool = True,
     xla: bool = False,
 ) -> CompiledStep:
@@ -53,18 +55,30 @@ def make_parts_step(
     """
     optimizer.build(model.trainable_variables)
     variables, seeds = model.trainable_variables, seeds_of(model)
+    theirs = adversary.variables if adversary else []
+    weights = {**loss.weights, **(adversary.weights if adversary else {})}
+    names = [*weights, *([DISCRIMINATOR] if adversary else [])]
 
     def compute_part(part: Batch, number: tf.Tensor, draw: tf.Tensor, counts, factors):
         _set_seeds(seeds, draw)
         inputs = with_references(part, seed, draw)
         inputs["prior_weight"] = prior_weight(number, prior_steps)
         inputs |= flow_inputs(seed, draw, number > coarse_steps)
-        with tf.GradientTape() as tape:
+        with tf.GradientTape(persistent=adversary is not None) as tape:
             outputs = model(inputs, training=True)
-            terms = loss.terms(inputs, outputs, Counts(*counts))
-            total, _ = weighted_sum(terms, scaled_weights(loss.weights, factors))
+            counted = Counts(*counts)
+            terms = loss.terms(inputs, outputs, counted)
+            if adversary:
+                terms |= adversary.judge(inputs, outputs, counted.utterances, draw, number)
+            total, _ = weighted_sum(
+                {name: terms[name] for name in weights}, scaled_weights(weights, factors)
+            )
             scaled = optimizer.scale_loss(total)
-        return dense(tape.gradient(scaled, variables), variables), terms
+        gradients = dense(tape.gradient(scaled, variables), variables)
+        if adversary:
+            gradients += dense(tape.gradient(terms[DISCRIMINATOR], theirs), theirs)
+            del tape
+        return gradients, terms
 
     if graph:
         compute_part = tf.function(compute_part, jit_compile=True if xla else None)
@@ -80,7 +94,7 @@ def make_parts_step(
             draw = first + tf.cast(part, tf.int64)
             return compute_part(rows_of(batch, part), number, draw, tuple(counts), factors)
 
-        zeros = zeros_like(variables), {name: tf.zeros([]) for name in loss.weights}
+        zeros = zeros_like([*variables, *theirs]), {name: tf.zeros([]) for name in names}
         gradients, terms = sum_over_parts(compute, share, batch["part"], zeros)
         _set_seeds(seeds, (number + 1) * share.parts)
         computed = now_after(gradients)
@@ -90,12 +104,17 @@ def make_parts_step(
         )
         added_up = now_after(gradients)
         terms = dict(zip(terms, tf.unstack(own_terms, len(terms)), strict=True))
-        total, weighted = weighted_sum(terms, scaled_weights(loss.weights, factors))
+        gradients, their_gradients = gradients[: len(variables)], gradients[len(variables) :]
+        total, weighted = weighted_sum(
+            {name: terms[name] for name in weights}, scaled_weights(weights, factors)
+        )
         if balance:
             balance.factors(terms)
         rate = optimizer.learning_rate
         norm = tf.linalg.global_norm(gradients) / optimizer.scale_loss(tf.constant(1.0))
         optimizer.apply(gradients, variables)
+        if adversary:
+            adversary.learn(their_gradients)
         metrics = {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms}
         metrics["padding"] = 1.0 - counts.frames / tf.maximum(padded, 1.0)
         metrics |= {f"weighted/{name}": value for name, value in weighted.items()}

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 from myxtts.checkpoints import saved_states
 from myxtts.checkpoints.files import DamagedError
 from myxtts.checkpoints.states import SavedState, read_facts
-from myxtts.config.config import ConfigError, ModelConfig, XTTSConfig, affecting
+from myxtts.config.config import BEFORE, ConfigError, ModelConfig, XTTSConfig, affecting
 from myxtts.config.io import load_config
 from myxtts.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 # Settings of the model that give it no other variables.
 _FREE = ("model_size", "dropout", "use_pretrained_speaker_encoder")
@@ -21,6 +24,7 @@ _EFFECTS: dict[str, Callable[[Any], bool]] = {
     "training.ema_decay": lambda value: value > 0,
     "training.gradient_accumulation_steps": lambda value: value > 1,
     "training.adaptive_loss_weights": bool,
+    "training.adversarial_loss_weight": bool,
 }
 _SHOWN = 5
 
@@ -45,6 +49,23 @@ def decisive_settings(config: XTTSConfig) -> dict[str, Any]:
     return found | {"speaker encoder": model.speaker_encoder or "none"}
 
 
+def with_settings_of_its_time(
+    folder: Path, resume: bool | Path | str | None, config: XTTSConfig
+) -> XTTSConfig:
+    """The configuration for a run that may be older than some settings: these stay as it was."""
+    if resume is False:
+        return config
+    for path in _checkpoints(folder, resume):
+        with contextlib.suppress(DamagedError):
+            known = read_facts(path).get("settings") or {}
+            younger = {name: value for name, value in BEFORE.items() if name not in known}
+            if younger:
+                kept = ", ".join(f"{name}={_word(value)}" for name, value in younger.items())
+                logger.info("the run is older than some settings, and keeps %s", kept)
+            return config.replace(**younger)
+    return config
+
+
 def check_run_of(folder: Path, resume: bool | Path | str | None, config: XTTSConfig) -> None:
     """Check the settings against those of the run that would be resumed, if there is one.
 
@@ -52,11 +73,17 @@ def check_run_of(folder: Path, resume: bool | Path | str | None, config: XTTSCon
     """
     if resume is False:
         return
-    known = saved_states(folder / "checkpoints")[::-1]
-    for path in [Path(resume)] if isinstance(resume, (str, Path)) else known:
+    for path in _checkpoints(folder, resume):
         with contextlib.suppress(DamagedError):
             check_settings(path, read_facts(path), config)
             return
+
+
+def _checkpoints(folder: Path, resume: bool | Path | str | None) -> Sequence[Path]:
+    """Where a run would be resumed from: the first of them that can be read."""
+    if isinstance(resume, (str, Path)):
+        return [Path(resume)]
+    return saved_states(folder / "checkpoints")[::-1]
 
 
 def check_settings(checkpoint: Path, facts: Mapping[str, Any], config: XTTSConfig) -> None:

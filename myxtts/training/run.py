@@ -62,6 +62,7 @@ class Wiring:
     evaluate: CompiledStep
     variables: dict[str, Any]
     loss_weights: Mapping[str, float]
+    loss_since: int = 0  # the last step before the training's objective changed
 
 
 class TrainingRun:
@@ -290,7 +291,7 @@ class TrainingRun:
             history,
             resumed,
         )
-        saving = SavingHook(saved, Scores(validation, evaluation, metric))
+        saving = SavingHook(saved, Scores(validation, evaluation, metric, wired.loss_since))
         # Losses that are no number stop the run before anything is saved.
         hooks: list[Hook | None] = [
             NonFiniteHook(ids_of, lambda: saving.last, ignored),

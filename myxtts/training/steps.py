@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from myxtts.runtime import gpus
 from myxtts.training.adaptive_weights import AdaptiveWeights
+from myxtts.training.adversary import DISCRIMINATOR, Adversary
 from myxtts.training.losses import XTTSLoss, scaled_weights, weighted_sum
 from myxtts.training.references import own_references, with_references
 
@@ -87,30 +88,42 @@ def make_train_step(
     prior_steps: int,
     coarse_steps: int = 0,
     balance: AdaptiveWeights | None = None,
+    adversary: Adversary | None = None,
     graph: bool = True,
     xla: bool = False,
 ) -> CompiledStep:
     """The step (batch, number) -> metrics that makes one update.
 
-    A refiner learns after `coarse_steps`, when there is a mel to refine.
+    A refiner learns after `coarse_steps`, when there is a mel to refine. An adversary makes an
+    update of its own, from the same pass as the model.
     """
     optimizer.build(model.trainable_variables)
+    weights = {**loss.weights, **(adversary.weights if adversary else {})}
 
     def step(batch: Batch, number: tf.Tensor) -> Metrics:
         inputs = with_references(complete(batch), seed, number)
         inputs["prior_weight"] = prior_weight(number, prior_steps)
         inputs |= flow_inputs(seed, number, number > coarse_steps)
-        with tf.GradientTape() as tape:
+        own = {}
+        with tf.GradientTape(persistent=adversary is not None) as tape:
             outputs = model(inputs, training=True)
             terms = loss.terms(inputs, outputs)
             factors = balance.factors(terms) if balance else {}
-            total, weighted = weighted_sum(terms, scaled_weights(loss.weights, factors))
+            if adversary:
+                utterances = loss.counts(inputs).utterances
+                judged = adversary.judge(inputs, outputs, utterances, number, number)
+                own = {DISCRIMINATOR: judged.pop(DISCRIMINATOR)}
+                terms |= judged
+            total, weighted = weighted_sum(terms, scaled_weights(weights, factors))
             scaled = optimizer.scale_loss(total)
         gradients = tape.gradient(scaled, model.trainable_variables)
+        if adversary:
+            adversary.learn(tape.gradient(own[DISCRIMINATOR], adversary.variables))
+            del tape
         rate = optimizer.learning_rate
         norm = tf.linalg.global_norm(gradients) * (total / scaled)
         optimizer.apply(gradients, model.trainable_variables)
-        metrics = {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms}
+        metrics = {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms, **own}
         metrics["padding"] = padding(inputs)
         metrics |= {f"weighted/{name}": value for name, value in weighted.items()}
         return metrics | {f"factor/{name}": value for name, value in factors.items()}

@@ -37,6 +37,8 @@ from myxtts.data.features.prepare import prepare
 from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.training.adaptive_weights import AdaptiveWeights
+from myxtts.training.adversary import Adversary
+from myxtts.training.calibration import MOST, calibrated
 from myxtts.training.ending import Ending
 from myxtts.training.hooks.evaluation import Candidates, EvaluationHook, Evaluator, Judged
 from myxtts.training.hooks.samples import SampleHook
@@ -55,6 +57,7 @@ from myxtts.training.resuming import (
     check_run_of,
     check_settings,
     decisive_settings,
+    with_settings_of_its_time,
 )
 from myxtts.training.run import Schedule, TrainingRun, Wiring, digest
 from myxtts.training.sources import name_by_position
@@ -109,7 +112,9 @@ class XTTSTrainer(TrainingRun):
         config = config if isinstance(config, XTTSConfig) else XTTSConfig(data=config)
         if config.training.use_wandb:
             import_wandb()  # whose absence is to be known before anything is prepared
-        super().__init__(config, config.training.checkpoint_dir, resume, replicas)
+        folder = Path(config.training.checkpoint_dir)
+        config = with_settings_of_its_time(folder, resume, config)
+        super().__init__(config, folder, resume, replicas)
         self.model, self.start, self.evaluator = model, start, evaluator
         self.encoder = None
         self.encoder_weights = ""  # of a frozen one: what lies in the cache is by these
@@ -220,6 +225,7 @@ class XTTSTrainer(TrainingRun):
         optimizer = build_optimizer(training, schedule.total_steps)
         loss = XTTSLoss.from_config(config)
         balance = AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None
+        adversary = Adversary.from_config(config, schedule.total_steps)
         signature = batch_signature(batch, config.data.n_mels)
         make_step = make_train_step
         if self.share:
@@ -233,6 +239,7 @@ class XTTSTrainer(TrainingRun):
             prior_steps=training.alignment_prior_steps,
             coarse_steps=round(training.refiner_start * schedule.total_steps),
             balance=balance,
+            adversary=adversary,
             **self.compiling,
         )
         signature.pop("part", None)  # validation is not shared
@@ -240,7 +247,12 @@ class XTTSTrainer(TrainingRun):
         variables = variables_of(self.model, optimizer)
         if balance:
             variables |= {"balance/means": balance.means}
-        return Wiring(optimizer, step, evaluate, variables, loss.weights)
+        if adversary:
+            theirs = variables_of(adversary.network, adversary.optimizer)
+            variables |= {f"adversary/{name}": variable for name, variable in theirs.items()}
+        since = adversary.start if adversary else 0
+        weights = {**loss.weights, **(adversary.weights if adversary else {})}
+        return Wiring(optimizer, step, evaluate, variables, weights, since)
 
     def ids_of(self, positions: np.ndarray) -> list[str]:
         """The utterances behind a batch's positions."""
@@ -256,7 +268,10 @@ class XTTSTrainer(TrainingRun):
     def ema_voice(self, optimizer) -> Iterator[Voice]:
         """The voice of the EMA weights, while the model has them."""
         cache = self.data.train.cache
-        with ema_weights(self.model, optimizer):
+        with (
+            ema_weights(self.model, optimizer),
+            calibrated(self.model, self._own_validation() or self.data.speaker_batches(MOST)),
+        ):
             voices = speaker_embeddings(
                 self.model, self.data.speaker_batches(), len(cache.speakers)
             )

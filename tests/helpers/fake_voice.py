@@ -46,6 +46,8 @@ class FakeModel:
             target[:n] = count
         return {"mel": mel, "mel_lengths": lengths, "durations": durations}
 
+    token_states = 1
+
     def __call__(self, inputs):
         """Align recordings with texts: every token has as many frames as any other."""
         import tensorflow as tf

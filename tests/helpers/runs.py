@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[2]
 # As few layers as there can be: tracing the step takes longer than all of its steps.
 SMALL = {
     "use_gst": False,
+    "token_states": 1,
+    "pitch_contour": "token",
+    "adversarial_loss_weight": 0.0,
     "text_encoder_dim": 16,
     "text_encoder_conv_layers": 0,
     "text_encoder_layers": 0,

@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from myxtts.models.refiner import (
+from myxtts.models.refiner import RESIDUAL_SCALE, Refiner, time_features
+from myxtts.models.segments import (
     DRAWS,
-    RESIDUAL_SCALE,
     SEGMENT_FRAMES,
-    Refiner,
     longest_segment,
     segment_lengths,
-    time_features,
 )
 
 N_MELS, WIDTH, VOICE, REDUCTION = 4, 6, 3, 2

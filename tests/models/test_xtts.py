@@ -27,7 +27,7 @@ STRATEGIES = tuple(DECODERS)
 FRAMES, TOKENS = [20, 13, 17], [6, 4, 5]
 # What each output has a row of.
 PER_TOKEN = ("mu", "log_durations", "pitch", "energy", "durations", "token_pitch", "token_energy")
-PER_FRAME = ("mel", "frame_tokens", "frames")
+PER_FRAME = ("mel", "frame_states", "frame_tokens", "frames")
 PER_UTTERANCE = ("voice", "output_embedding", "reference_embedding", "speaker_logits")
 
 
@@ -62,6 +62,7 @@ def test_the_outputs_have_the_shapes_that_the_docstring_promises(model, batch):
         "frames": (3, 2 * groups, 16 + model.harmonics.bands + xtts.POSITION_FEATURES),
         "stop": (3, groups),
         "mu": (3, 6, N_MELS),
+        "frame_states": (3, 20),
         "frame_tokens": (3, 20),
         **{name: (3, 6) for name in PER_TOKEN if name != "mu"},
         "voice": (3, 8),
@@ -315,14 +316,14 @@ def test_in_half_precision_the_alignment_is_the_one_of_the_float32_mel(policy, b
 def test_ends_of_tokens_are_rounded_and_durations_bounded():
     # Ends at 1.4, 2.8, 4.2 and 5.6 become 1, 3, 4 and 6; padding has none.
     logs, mask = tf.math.log([[1.4] * 4 + [5.0]]), tf.constant([[1.0] * 4 + [0.0]])
-    found = xtts._whole_durations(logs, mask, tf.constant([1.0]))
+    found = xtts.whole_durations(logs, mask, tf.constant([1.0]))
     np.testing.assert_array_equal(found, [[1, 2, 1, 2, 0]])
     # .1 is at least 1 frame, e^20 at most the longest.
     logs = tf.constant([[np.log(0.1), 20.0]], tf.float32)
-    found = xtts._whole_durations(logs, tf.ones([1, 2]), tf.constant([1.0]))
+    found = xtts.whole_durations(logs, tf.ones([1, 2]), tf.constant([1.0]))
     np.testing.assert_array_equal(found, [[1, xtts.LONGEST_TOKEN]])
     # Twice as fast: 10 frames become 5.
-    found = xtts._whole_durations(tf.math.log([[10.0]]), tf.ones([1, 1]), tf.constant([2.0]))
+    found = xtts.whole_durations(tf.math.log([[10.0]]), tf.ones([1, 1]), tf.constant([2.0]))
     np.testing.assert_array_equal(found, [[5]])
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from myxtts.config.config import XTTSConfig
 from myxtts.models.decoder import natural_mel
-from myxtts.models.refiner import DRAWS
+from myxtts.models.segments import DRAWS
 from myxtts.models.xtts import TAIL_GROUPS
 from myxtts.training import losses
 from myxtts.training.losses import XTTSLoss
@@ -25,6 +25,7 @@ def contrastive_loss(voices, speaker, temperature: float, margin: float) -> tf.T
     """The loss of a whole batch, by its own count."""
     lengths = tf.zeros_like(speaker)
     batch = {"speaker": speaker, "mel_lengths": lengths, "text_lengths": lengths}
+    batch["pitch"] = tf.zeros([len(lengths), 1])
     count = losses.Counts.of(batch, 2).contrasted
     return losses.contrastive_loss(voices, speaker, temperature, margin, count)
 
@@ -57,7 +58,7 @@ def test_the_duration_loss_is_of_logarithms():
     # Tokens of 1 and 2 frames, both predicted as 1: (0 + ln² 2) / 2, and 2 frames in all instead
     # of 3; the third token is padding.
     lengths = tf.constant([2])
-    counts = losses.Counts(*numbers(*[0] * 7))._replace(tokens=2.0, utterances=1.0)
+    counts = losses.Counts(*numbers(*[0] * 8))._replace(tokens=2.0, utterances=1.0)
     found = losses.duration_loss(numbers([0, 0, 9]), tf.constant([[1, 2, 0]]), lengths, counts)
     assert float(found) == pytest.approx(LN2**2 / 2 + math.log(3 / 2) ** 2)
 
@@ -239,10 +240,10 @@ def one_of_each() -> tuple[dict, dict]:
     """A batch of one utterance of two frames and one token, and outputs for it."""
     one = tf.constant([1])
     batch = {"mel": tf.zeros([1, 2, 2], tf.float16), "mel_lengths": tf.constant([2])}
-    batch |= {"text_lengths": one, "speaker": one}
+    batch |= {"text_lengths": one, "speaker": one, "pitch": tf.zeros([1, 2])}
     per_token = ("log_durations", "pitch", "energy", "token_pitch", "token_energy")
     outputs = {name: tf.zeros([1, 1]) for name in per_token}
-    outputs |= {"durations": tf.constant([[2]]), "frame_tokens": tf.constant([[0, 0]])}
+    outputs |= {"durations": tf.constant([[2]]), "frame_states": tf.constant([[0, 0]])}
     outputs |= {"mel": tf.ones([1, 10, 2]), "stop": tf.zeros([1, 5]), "mu": tf.zeros([1, 1, 2])}
     names = ("voice", "reference_embedding", "output_embedding")
     outputs |= {name: tf.ones([1, 2]) for name in names}
@@ -262,13 +263,15 @@ def test_the_counts_of_parts_add_up_to_those_of_the_batch_cut_there():
         "mel_lengths": tf.constant([3, 4, 5]),
         "text_lengths": tf.constant([1, 2, 3]),
         "speaker": tf.constant([0, 0, 1]),
+        # What lies behind an utterance's end does not count.
+        "pitch": tf.constant([[9.0, 0, 0, 9, 9], [9, 9, 0, 0, 9], [0, 0, 0, 0, 9]]),
     }
     whole = losses.Counts.of(batch, 2)
     groups = 2 + 2 + 3 + 3 * TAIL_GROUPS
-    assert [float(one) for one in whole] == [12.0, groups, 6.0, 3.0, 2.0, 3.0, 12.0 * DRAWS]
+    assert [float(one) for one in whole] == [12.0, groups, 6.0, 3.0, 2.0, 3.0, 12.0 * DRAWS, 4.0]
     # In parts of two and one, nobody has both a companion and a stranger.
     cut = losses.Counts.of({**batch, "part": tf.constant([0, 0, 1])}, 2)
-    assert [float(one) for one in cut] == [*map(float, whole[:4]), 0.0, 3.0, 12.0 * DRAWS]
+    assert [float(one) for one in cut] == [*map(float, whole[:4]), 0.0, 3.0, 12.0 * DRAWS, 4.0]
 
 
 def test_the_flow_loss_is_the_mean_square_over_the_real_frames_of_segments():

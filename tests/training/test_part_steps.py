@@ -13,6 +13,7 @@ from myxtts.cluster.replicas import ALONE, REPORT, Replicas
 from myxtts.cluster.sums import tree_sum
 from myxtts.data.batches.parts import Share, part_numbers
 from myxtts.training.adaptive_weights import AdaptiveWeights
+from myxtts.training.adversary import ADVERSARIAL, FEATURES, Adversary
 from myxtts.training.losses import WEIGHTS, XTTSLoss
 from myxtts.training.optimizer import build_optimizer
 from myxtts.training.part_steps import make_parts_step
@@ -62,16 +63,22 @@ class Pair(Replicas):
 class Trained:
     """A model and the step that trains it: of whole batches, or of a share of their parts."""
 
-    def __init__(self, share=None, replicas=ALONE, adaptive=False, settings=(), **model):
+    def __init__(
+        self, share=None, replicas=ALONE, adaptive=False, settings=(), judged=False, **model
+    ):
         values = {"learning_rate": 5e-3, "warmup_steps": 0, "lr_schedule": "constant"}
         config = tiny_config(**{**values, **dict(settings)})
         self.share, self.replicas = share, replicas
+        keras.utils.set_random_seed(1)
         self.model = tiny_model(speakers=6, noise=0.0, **{**FEW, "dropout": 0.0, **model})
         self.optimizer = build_optimizer(config.training, 100)
         loss = XTTSLoss.from_config(config)
         self.balance = AdaptiveWeights(loss.weights) if adaptive else None
         batch = make_batch(*STRANGERS)
+        weights = {ADVERSARIAL: 0.1, FEATURES: 0.5}
+        self.adversary = Adversary(N_MELS, 2, weights, 1e-3, 0, 1) if judged else None
         how = {"seed": 1, "prior_steps": 10, "balance": self.balance, "graph": False}
+        how["adversary"] = self.adversary
         built = (self.model, self.optimizer, loss)
         if share:
             signature = batch_signature({**batch, "part": tf.constant([0])}, N_MELS)
@@ -190,6 +197,18 @@ def test_two_replicas_make_the_update_of_one(whole):
         assert_same_weights(one, expected, atol=1e-5)
         # Counts once, gradients and terms once: each costs a journey through the network.
         assert (one.replicas.exchanges, one.replicas.sums) == (2, 2)
+
+
+def test_two_replicas_teach_the_discriminator_what_one_does():
+    expected, history = train_alone(batches_of(STRANGERS), judged=True)
+    pair, metrics = train_in_pairs(batches_of(STRANGERS), judged=True)
+    assert all(line["discriminator_loss"] > 0 for line in history)
+    for one, own in zip(pair, metrics, strict=True):
+        assert_same_metrics(own, history, rel=1e-5)
+        assert_same_weights(one, expected, atol=1e-5)
+        both = zip(one.adversary.variables, expected.adversary.variables, strict=True)
+        for found, wanted in both:
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=0, atol=1e-5)
 
 
 def test_metrics_of_workers_appear_where_there_are_several():

@@ -43,14 +43,22 @@ def make_step(model=None, settings=(), **how):
     return step, model
 
 
-@pytest.fixture(scope="module", params=["parallel", "autoregressive"])
+KINDS = {
+    "parallel": {},
+    "autoregressive": {"decoder_strategy": "autoregressive"},
+    "states and contours": {"token_states": 2, "pitch_contour": "frame"},
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def trained(request):
     """A model after eighty steps on one batch: the step, the model, its start and all metrics."""
-    strategy = request.param
-    model = tiny_model(noise=0.0, decoder_strategy=strategy, use_gst=True, **FEW)
+    kind = KINDS[request.param]
+    model = tiny_model(noise=0.0, use_gst=True, **kind, **FEW)
     start = [weight.numpy() for weight in model.trainable_variables]
     # The alignment needs no help to stay where it is: only what is learnt lowers the loss.
-    step, model = make_step(model, {"learning_rate": 2e-2})
+    states = {"token_states": kind.get("token_states", 1)}
+    step, model = make_step(model, {"learning_rate": 2e-2, **states})
     batch = make_batch(*BATCH)
     history = [step.read(step(batch, number)) for number in range(1, 81)]
     return step, model, start, history

@@ -44,7 +44,8 @@ def check(args: argparse.Namespace) -> None:
     parts, findings = read_parts(config.data), []
     for part in parts:
         with progress("reading headers", "recordings") as report:
-            found = examine(part.corpus, config.data, part.location.tokenizer, report)
+            states = config.model.token_states
+            found = examine(part.corpus, config.data, part.location.tokenizer, report, states)
         print(summarise(found.corpus, found.seconds))
         print(f"  {'sample rates':<20}  {_rates(found.sample_rates, config.data.sample_rate)}")
         findings.append(found)

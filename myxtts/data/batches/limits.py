@@ -58,9 +58,11 @@ def examine(
     data: DataConfig,
     tokenizer: Tokenizer,
     progress: Callable[[int, int], None] | None = None,
+    states: int = 1,
 ) -> Examination:
     """Read the headers of all recordings, and apply every limit of the settings.
 
+    Each of the `states` of a token takes a frame at least.
     Recordings in float are decoded as well, since their samples could be no audio at all.
     """
     utterances = corpus.utterances
@@ -72,7 +74,7 @@ def examine(
     for utterance, info, count in zip(utterances, infos, tokens, strict=True):
         if info is None:
             continue
-        fault = next(_faults(info, len(utterance.text), count, data, settings), None)
+        fault = next(_faults(info, len(utterance.text), states * count, data, settings), None)
         if fault:
             rejections.append(Rejection(utterance.id, *fault, info.seconds))
     lengths = {u.id: info.seconds for u, info in zip(utterances, infos, strict=True) if info}
@@ -97,16 +99,16 @@ def _faults(
     if tokens == 0:
         yield NO_TOKENS, "its text holds nothing that can be spoken"
     if tokens > frames:
-        yield TOO_FAST, f"{tokens:,} tokens in {frames:,} frames"
+        yield TOO_FAST, f"{tokens:,} tokens or parts of them in {frames:,} frames"
 
 
-def within_limits(split: Split, data: DataConfig) -> Split:
-    """Drop what is too long to train on."""
+def within_limits(split: Split, data: DataConfig, states: int = 1) -> Split:
+    """Drop what is too long to train on, or has fewer frames than states of tokens."""
     texts = np.array([len(u.text) for u in split.utterances])
     reasons = (
         (split.plan_lengths > data.max_mel_frames, TOO_LONG),
         (texts > data.max_text_length, TEXT_TOO_LONG),
-        (split.cache.text_lengths > split.plan_lengths, TOO_FAST),
+        (states * split.cache.text_lengths > split.plan_lengths, TOO_FAST),
     )
     keep = np.ones(len(split), bool)
     rejections = []

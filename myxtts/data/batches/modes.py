@@ -80,7 +80,7 @@ class ModeOpener:
             split = by_mode[self.data.preprocessing_mode](list(utterances), location)
         split.cache = split.cache.numbered(self.speakers, self.languages)
         total = len(split) + len(split.rejections)
-        split = within_limits(split, self.data)
+        split = within_limits(split, self.data, self.config.model.token_states)
         unusable = int(split.is_bad.sum())
         check_dropped(
             split.rejections,

@@ -32,7 +32,7 @@ def take_sample(model: keras.Model, batch: dict[str, tf.Tensor], row: int = 0) -
     inputs["prior_weight"] = tf.constant(0.0)
     outputs = model(inputs)
     frames, tokens = int(inputs["mel_lengths"][0]), int(inputs["text_lengths"][0])
-    frame_tokens = tokens_of_frames(outputs["durations"], frames)
+    frame_tokens = tokens_of_frames(outputs["durations"], frames) // model.token_states
     spoken = model.synthesize(
         inputs["tokens"],
         inputs["text_lengths"],

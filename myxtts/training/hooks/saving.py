@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,15 @@ class Saved:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What decides which step is the best: a metric of the evaluation, or the validation loss."""
+    """What decides which step is the best: a metric of the evaluation, or the validation loss.
+
+    After the step `since` the loss is another one, and is not compared with those before.
+    """
 
     validation: ValidationHook | None = None
     evaluation: EvaluationHook | None = None
     metric: str = METRIC
+    since: int = 0
 
 
 class SavingHook(Hook):
@@ -83,7 +88,7 @@ class SavingHook(Hook):
         self.saved, self.folder, self.names = saved, Path(saved.folder), saved.names
         self.variables, self.export = saved.variables, saved.export
         self.validation, self.evaluation = scores.validation, scores.evaluation
-        self.metric = scores.metric
+        self.metric, self.since = scores.metric, scores.since
         self.last: Path | None = None
         self._position: dict[str, int] | None = None
         self._saved_step = 0
@@ -220,6 +225,8 @@ class SavingHook(Hook):
             return known or marked
         if known.metric != marked.metric:
             return marked if marked.metric == self.metric else known
+        if self._is_outdated(known, marked.step) or self._is_outdated(marked, known.step):
+            return max(known, marked, key=attrgetter("step"))
         return marked if self._beats(marked.value, known) else known
 
     def _export_again(self, best: Best) -> None:
@@ -246,12 +253,18 @@ class SavingHook(Hook):
         best = self._best()
         if best is not None and best.step == step:
             return False
-        return self._is_better(self.validation.scored[step][self.metric])
+        return self._is_better(self.validation.scored[step][self.metric], step)
 
-    def _is_better(self, value: float) -> bool:
-        """Whether a score is better than the best so far, if that is by the same metric."""
+    def _is_better(self, value: float, step: int) -> bool:
+        """Whether a score is better than the best so far, if the two can be compared."""
         best = self._best()
-        return best is None or best.metric != self.metric or self._beats(value, best)
+        if best is None or best.metric != self.metric or self._is_outdated(best, step):
+            return True
+        return self._beats(value, best)
+
+    def _is_outdated(self, best: Best, step: int) -> bool:
+        """Whether a best step is from before the loss changed, and a step from after."""
+        return best.metric == METRIC and best.step <= self.since < step
 
     def _beats(self, value: float, best: Best) -> bool:
         is_higher_better = self.evaluation and best.metric in self.evaluation.higher_is_better
@@ -278,7 +291,7 @@ class SavingHook(Hook):
             self._sync_history()  # their scores are in it, and nobody can measure them again
         for step in ready:
             value = scored[step].get(self.metric)
-            if value is None or not self._is_better(value):
+            if value is None or not self._is_better(value, step):
                 candidates.drop(step)
                 continue
             mark_best(self.states, step, self.metric, value)

@@ -22,7 +22,7 @@ class Scored:
 
 @pytest.fixture
 def make_hook(tmp_path):
-    def make(validation=None, interval=2, keep=2) -> SavingHook:
+    def make(validation=None, interval=2, keep=2, since=0) -> SavingHook:
         variable = keras.Variable(np.zeros(2, np.float32), name="weight")
         exported: list[str] = []
         saved = Saved(
@@ -33,7 +33,7 @@ def make_hook(tmp_path):
             interval,
             keep,
         )
-        hook = SavingHook(saved, Scores(validation))
+        hook = SavingHook(saved, Scores(validation, since=since))
         hook.exported = exported
         hook.variable = variable
         return hook
@@ -64,6 +64,17 @@ def test_every_interval_is_saved_with_its_place_in_the_plan(make_hook):
     assert state.facts == {"utterances": 3, "epoch": 1, "number": 2, "known": known}
     np.testing.assert_array_equal(state.arrays["model/weight"], [4, 4])
     assert hook.exported == ["voice", "voice"]
+
+
+def test_a_loss_from_before_the_objective_changed_is_not_the_best(make_hook):
+    hook = make_hook(Scored(s2=1.0, s4=3.0, s6=2.0, s8=2.5), since=3)
+    run(hook, *range(1, 9))
+    best = best_state(hook.states)
+    assert (best.step, best.value) == (6, 2.0)
+    # A run that resumes decides the same, whichever of the two it finds first.
+    later = make_hook(Scored(), since=3)
+    run(later, 9, start=8)
+    assert best_state(later.states).step == 6
 
 
 def test_only_the_last_few_are_kept_beside_the_best(make_hook):
