@@ -1,4 +1,4 @@
-"""A script of SSML spoken piece by piece: each in its own manner, with its breaks and its volume."""
+"""SSML spoken piece by piece: each in its own manner, with its breaks and its volume."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,9 @@ def stream_ssml(synthesizer: Synthesizer, document: str, **options: Any) -> Iter
     manners = {piece.manner: _options(piece, options) for piece in script.pieces}
     for own in manners.values():
         look_up(SpeakingOptions(**own), synthesizer.voice)
-    has_sound = [not _is_silent(piece, manners[piece.manner], synthesizer) for piece in script.pieces]
+    has_sound = [
+        not _is_silent(piece, manners[piece.manner], synthesizer) for piece in script.pieces
+    ]
     if not any(has_sound):
         raise SynthesisError("there is nothing to say in the SSML: write words into <speak>")
     return _stream(synthesizer, script.pieces, has_sound, manners)

@@ -26,9 +26,7 @@ def check_subtitles(name: str) -> str:
     """Return the ending of a file of subtitles, or of a bare format, as ".srt"."""
     ending = Path(name).suffix.lower() or f".{name.lower().lstrip('.')}"
     if ending not in FORMATS:
-        raise UserError(
-            f"{name!r} is no file of subtitles: end it in one of {', '.join(FORMATS)}"
-        )
+        raise UserError(f"{name!r} is no file of subtitles: end it in one of {', '.join(FORMATS)}")
     return ending
 
 

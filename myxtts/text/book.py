@@ -1,25 +1,31 @@
 """Books: text, Markdown or EPUB, divided into chapters."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from myxtts.errors import UserError
 from myxtts.files import read_regular
 from myxtts.text.epub import EpubError, read_epub
+from myxtts.text.markdown import plain_lines, plain_text
 
 ENDINGS = (".txt", ".md", ".markdown", ".epub")
 MOST_BYTES = 1 << 28
-# A line by itself with one of these words, and perhaps a number and a title after it.
+# A line by itself that begins with one of these words. After it comes a number and whatever else,
+# or a title, which does not end as a sentence does.
 _CHAPTER_WORDS = (
     "chapter|part|book|prologue|epilogue|preface|introduction|foreword|afterword|appendix|"
     "kapitel|chapitre|cap[ií]tulo|capitolo|hoofdstuk|kapitola|rozdział|fejezet|bölüm|глава|часть|"
     "فصل|بخش|الفصل|अध्याय"
 )
-_HEADING = re.compile(rf"(?:{_CHAPTER_WORDS})\b[^\n]{{0,80}}", re.IGNORECASE)
+_HEADING = re.compile(
+    rf"(?:{_CHAPTER_WORDS})(?:\s+(?:\d{{1,4}}|[ivxlcdm]{{1,9}})\b.{{0,80}}|\b(?:.{{0,79}}[^.!?,;:\"”’])?)",
+    re.IGNORECASE,
+)
 _CHINESE_HEADING = re.compile(r"第[0-9〇零一二三四五六七八九十百千]{1,8}[章回部卷節节][^\n]{0,40}")
-_MARKDOWN_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*")
+_MARKDOWN_HEADING = re.compile(r"(#{1,6})[ \t]+(.{0,500}?)[ \t]*#*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ def _from_epub(content: bytes, path: Path) -> Book:
         found = read_epub(content)
     except EpubError as error:
         raise UserError(f"cannot read the book {path}: {error}") from error
-    chapters = tuple(Chapter(title, text) for title, text in found.chapters)
+    chapters = tuple(Chapter(_join(titles), text) for titles, text in found.chapters)
     return Book(found.title or path.stem, chapters, found.author)
 
 
@@ -93,24 +99,27 @@ def _stands_alone(lines: list[str], number: int) -> bool:
 
 
 def _is_heading(line: str) -> bool:
-    return bool(_HEADING.fullmatch(line) or _CHINESE_HEADING.fullmatch(line))
+    is_sentence = line[:1].islower()
+    return not is_sentence and bool(_HEADING.fullmatch(line) or _CHINESE_HEADING.fullmatch(line))
 
 
 def _markdown_chapters(lines: list[str]) -> Iterator[Chapter]:
     """Divide at headings of the highest level that there are several of."""
-    from myxtts.text.markdown import plain_lines, plain_text
-
     lines = plain_lines(lines)
     found = {
         number: (len(match[1]), plain_text(match[2]))
         for number, line in enumerate(lines)
         if (match := _MARKDOWN_HEADING.fullmatch(line.strip()))
     }
-    levels = sorted(level for level, _ in found.values())
-    chapter_level = next((level for level in levels if levels.count(level) > 1), max(levels, default=1))
+    counts = Counter(level for level, _ in found.values())
+    several = [level for level, count in counts.items() if count > 1]
+    chapter_level = min(several, default=max(counts, default=1))
     heads = {number: title for number, (level, title) in found.items() if level <= chapter_level}
     below = {number: title for number, (level, title) in found.items() if level > chapter_level}
-    body = [below.get(number) or plain_text(line) for number, line in enumerate(lines)]
+    body = [
+        f"\n{below[number]}\n" if number in below else plain_text(line)
+        for number, line in enumerate(lines)
+    ]
     return _divide(body, heads)
 
 
@@ -123,16 +132,21 @@ def _divide(lines: list[str], heads: dict[int, str]) -> Iterator[Chapter]:
         titles.append(heads[start])
         text = _paragraphs(lines[start + 1 : end])
         if text or end == len(lines):
-            yield Chapter(". ".join(title.rstrip(".") for title in titles), text)
+            yield Chapter(_join(titles), text)
             titles = []
 
 
 def _paragraphs(lines: Iterable[str]) -> str:
     """Join the lines of each paragraph: a line break within one ends no sentence."""
-    text = "\n".join(line.strip() for line in lines)
-    return "\n\n".join(
-        " ".join(part.split()) for part in re.split(r"\n{2,}", text) if part.strip()
-    )
+    text = "\n".join(line.strip(" \t\f\v") for line in lines)
+    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n{2,}", text) if part.strip())
+
+
+def _join(titles: Sequence[str]) -> str:
+    """Make one title of headings that follow each other."""
+    *before, last = titles or [""]
+    stops = (title if title.endswith((".", "!", "?", ":")) else f"{title}." for title in before)
+    return " ".join([*stops, last])
 
 
 def _has_letters(text: str) -> bool:

@@ -34,11 +34,11 @@ class EpubError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Epub:
-    """Title and author, and the title and text of every chapter."""
+    """Title and author, and the headings and text of every chapter."""
 
     title: str
     author: str
-    chapters: list[tuple[str, str]]
+    chapters: list[tuple[list[str], str]]
 
 
 def read_epub(content: bytes) -> Epub:
@@ -145,7 +145,7 @@ class _Chapters:
     """Collects chapters: a heading begins one, and headings without text between are one title."""
 
     def __init__(self) -> None:
-        self._done: list[tuple[str, str]] = []
+        self._done: list[tuple[list[str], str]] = []
         self._titles: list[str] = []
         self._text: list[str] = []
 
@@ -157,7 +157,7 @@ class _Chapters:
     def add_text(self, text: str) -> None:
         self._text.append(text)
 
-    def close(self) -> list[tuple[str, str]]:
+    def close(self) -> list[tuple[list[str], str]]:
         """All chapters; text without a heading continues the one before it."""
         if self._titles or any(part.strip() for part in self._text):
             self._end()
@@ -165,7 +165,7 @@ class _Chapters:
 
     def _end(self) -> None:
         text = re.sub(r"\n\s*\n\s*", "\n\n", re.sub(r"[^\S\n]+", " ", "".join(self._text)))
-        self._done.append((". ".join(self._titles), text.strip()))
+        self._done.append((self._titles, text.strip()))
         self._titles, self._text = [], []
 
 

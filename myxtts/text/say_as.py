@@ -55,9 +55,7 @@ def _cardinal(text: str, language: str) -> str | None:
         return text  # without a context, the cleaners read digits as a number
     sign = {"-": "minus ", "+": "plus "}.get(digits[0], "")
     digits = digits.lstrip("+-")
-    return sign + (
-        english.decimal_words(digits) if "." in digits else english.whole_number(digits)
-    )
+    return sign + (english.decimal_words(digits) if "." in digits else english.whole_number(digits))
 
 
 def _ordinal(text: str, language: str) -> str | None:

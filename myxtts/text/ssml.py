@@ -176,7 +176,7 @@ class _Reader:
         if name == "sub":
             alias = " ".join(attributes.get("alias", "").split())
             if not alias:
-                raise ValueError("<sub> has no alias: write what to say as alias=\"...\"")
+                raise ValueError('<sub> has no alias: write what to say as alias="..."')
             return Mark(words or alias, alias)
         kind = attributes.get("interpret-as", "")
         read = say_as(words, kind, attributes.get("format", ""), language)
@@ -207,7 +207,7 @@ def _phoneme(attributes: Mapping[str, str], words: str) -> Mark:
     if alphabet != "ipa":
         raise ValueError(f"the alphabet {alphabet!r} of <phoneme> is not known: write IPA")
     if not ipa:
-        raise ValueError("<phoneme> has no sounds: write them as ph=\"...\"")
+        raise ValueError('<phoneme> has no sounds: write them as ph="..."')
     return Mark(words or ipa, words or carrier(ipa), ipa)
 
 

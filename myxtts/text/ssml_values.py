@@ -80,6 +80,4 @@ def gain_of(value: str) -> float:
         return _VOLUMES[value]
     if found := re.fullmatch(r"\s*([+-]?\d{1,4}(?:\.\d{1,9})?)dB\s*", value):
         return max(SILENT_DB, min(_MOST_DB, float(found[1])))
-    raise ValueError(
-        f"the volume {value!r} is none of {', '.join(_VOLUMES)}, and not like +6dB"
-    )
+    raise ValueError(f"the volume {value!r} is none of {', '.join(_VOLUMES)}, and not like +6dB")
