@@ -19,6 +19,8 @@ CONTAINER = "META-INF/container.xml"
 MOST_DOCUMENTS = 5000
 MOST_DOCUMENT_BYTES = 1 << 24
 MOST_TOTAL_BYTES = 1 << 28
+_MOST_DIRECTORY_BYTES = 1 << 24  # of the archive's list of files: 100,000 of them
+_LONGEST_NAME = 500  # of a book or an author
 _ENCRYPTED = 0x1
 _HEADINGS = ("h1", "h2")
 _HIDDEN = ("head", "script", "style", "nav", "svg", "math", "audio", "video", "rt", "rp")
@@ -43,11 +45,20 @@ class Epub:
 
 def read_epub(content: bytes) -> Epub:
     """Read a book from the bytes of its archive."""
+    _check_directory(content)
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             return _read(_Archive(archive))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
         raise EpubError(f"its archive is damaged ({error}): copy the book again") from error
+
+
+def _check_directory(content: bytes) -> None:
+    """Raise for a list of files that would fill the memory before any of them is read."""
+    end = content.rfind(b"PK\x05\x06")
+    size = int.from_bytes(content[end + 12 : end + 16], "little") if end >= 0 else 0
+    if size > _MOST_DIRECTORY_BYTES:
+        raise EpubError(f"its list of files takes {size:,} bytes, which that of no book does")
 
 
 def _read(archive: "_Archive") -> Epub:
@@ -136,9 +147,9 @@ class _Elements:
         self._open = ""
 
     def text(self, text: str) -> None:
-        if self._open:
-            before = self.texts.get(self._open, "")
-            self.texts[self._open] = " ".join(f"{before} {text}".split())
+        before = self.texts.get(self._open, "")
+        if self._open and len(before) < _LONGEST_NAME:
+            self.texts[self._open] = " ".join(f"{before} {text[:_LONGEST_NAME]}".split())
 
 
 class _Chapters:
@@ -148,25 +159,27 @@ class _Chapters:
         self._done: list[tuple[list[str], str]] = []
         self._titles: list[str] = []
         self._text: list[str] = []
+        self._has_text = False
 
     def add_heading(self, title: str) -> None:
-        if any(part.strip() for part in self._text):
+        if self._has_text:
             self._end()
         self._titles.append(title)
 
     def add_text(self, text: str) -> None:
         self._text.append(text)
+        self._has_text = self._has_text or bool(text.strip())
 
     def close(self) -> list[tuple[list[str], str]]:
         """All chapters; text without a heading continues the one before it."""
-        if self._titles or any(part.strip() for part in self._text):
+        if self._titles or self._has_text:
             self._end()
         return self._done
 
     def _end(self) -> None:
         text = re.sub(r"\n\s*\n\s*", "\n\n", re.sub(r"[^\S\n]+", " ", "".join(self._text)))
         self._done.append((self._titles, text.strip()))
-        self._titles, self._text = [], []
+        self._titles, self._text, self._has_text = [], [], False
 
 
 class _Page:

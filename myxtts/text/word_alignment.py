@@ -6,7 +6,7 @@ apart by a space stays apart; what it merges ("of the") is divided where the sou
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ Units = Sequence[str]
 
 _MOST_MERGED = 4  # words that are read as one
 _MOST_CELLS = 2500  # of a stretch without any word in common; a longer one is divided by length
+_MOST_LETTERS_SQUARED = 1 << 16  # of two words that are compared: longer ones are no words
 _SHORTEST_ANCHOR = 3  # characters of a word that is recognised where it stands by itself
 _MERGING_COST = 0.3
 _GOOD_SHARE = 0.34  # of the characters may differ in a word that was found for sure
@@ -38,6 +39,7 @@ class _Group:
     words: range
     spoken: range
     is_certain: bool = True
+    is_paired: bool = False  # one of as many words as there are spoken ones
 
 
 def place_words(alone: Sequence[Units], units: Units) -> list[Place]:
@@ -49,7 +51,8 @@ def place_words(alone: Sequence[Units], units: Units) -> list[Place]:
     words = [plain[number] for number in heard]
     groups = _without_orphans(_align(words, spoken))
     found = [place for group in groups for place in _divide(group, words, spans, units)]
-    return _with_silent(_judge(found, words, units), heard, len(plain))
+    paired = [group.is_paired for group in groups for _ in group.words]
+    return _with_silent(_judge(found, words, paired, units), heard, len(plain))
 
 
 def _spoken_words(units: Units) -> list[tuple[int, int]]:
@@ -107,6 +110,8 @@ def _align_stretch(
         for to in _steps(at, len(own), len(heard)):
             said = "".join(spoken[heard.start + at[1] : heard.start + to[1]])
             meant = "".join(words[own.start + at[0] : own.start + to[0]])
+            if to[1] - at[1] > 1 and len(said) > 2 * len(meant) + _SHORTEST_ANCHOR:
+                continue  # costs more than to leave the rest to nobody
             cost = costs[at] + _distance(meant, said)
             cost += _MERGING_COST * max(to[0] - at[0] - 1, to[1] - at[1] - 1, 0)
             if cost < costs.get(to, float("inf")):
@@ -120,6 +125,8 @@ def _align_stretch(
                 range(heard.start + at[1], heard.start + since[1]),
             )
         )
+    if len(own) == len(heard) and all(len(group.words) == len(group.spoken) for group in groups):
+        groups = [replace(group, is_paired=True) for group in groups]
     return groups[::-1]
 
 
@@ -140,13 +147,12 @@ def _without_orphans(groups: Sequence[_Group]) -> list[_Group]:
     orphan = range(0)
     for group in groups:
         if group.words:
-            is_certain = group.is_certain and not orphan
-            start = orphan.start if orphan else group.spoken.start
-            found.append(_Group(group.words, range(start, group.spoken.stop), is_certain))
+            spoken = range(orphan.start if orphan else group.spoken.start, group.spoken.stop)
+            found.append(replace(group, spoken=spoken, is_certain=not orphan))
             orphan = range(0)
         elif found:
-            before = found.pop()
-            found.append(_Group(before.words, range(before.spoken.start, group.spoken.stop), False))
+            spoken = range(found[-1].spoken.start, group.spoken.stop)
+            found[-1] = _Group(found[-1].words, spoken, is_certain=False)
         else:
             orphan = range(orphan.start if orphan else group.spoken.start, group.spoken.stop)
     return found
@@ -194,12 +200,15 @@ def _best_ends(parts: Sequence[str], units: Units) -> list[int]:
     return ends[::-1]
 
 
-def _judge(places: Sequence[Place], words: Sequence[str], units: Units) -> list[Place]:
-    """A border is certain next to a word that sounds as it does alone, and at both ends."""
+def _judge(
+    places: Sequence[Place], words: Sequence[str], paired: Sequence[bool], units: Units
+) -> list[Place]:
+    """A border is certain next to a word that sounds as it does alone or is paired."""
     good = [
-        _distance(word, said := _plain(units[place.start : place.stop]))
+        is_paired
+        or _distance(word, said := _plain(units[place.start : place.stop]))
         <= _GOOD_SHARE * max(len(word), len(said))
-        for word, place in zip(words, places, strict=True)
+        for word, place, is_paired in zip(words, places, paired, strict=True)
     ]
     borders = [True, *(one or other for one, other in zip(good, good[1:], strict=False)), True]
     return [
@@ -227,6 +236,8 @@ def _plain(units: Units) -> str:
 @lru_cache(maxsize=65536)
 def _distance(one: str, other: str) -> int:
     """How many characters must be changed, added or removed to make one of the other."""
+    if one == other or len(one) * len(other) > _MOST_LETTERS_SQUARED:
+        return 0 if one == other else max(len(one), len(other))
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         before, row[0] = row[0], i
