@@ -82,7 +82,7 @@ def _units(
     token = 0  # BOS
     for unit in sentence.reading.units:
         start, token = ends[token], token + unit.num_tokens
-        if unit.word is not None and unit.num_tokens:
+        if unit.word is not None and unit.num_tokens and unit.symbol != " ":
             timed = TimedUnit(unit.symbol, start * frame_seconds, ends[token] * frame_seconds)
             found.setdefault(unit.word, []).append(timed)
     return {word: tuple(units) for word, units in found.items()}

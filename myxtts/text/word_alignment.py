@@ -18,6 +18,7 @@ _MOST_MERGED = 4  # words that are read as one
 _MOST_CELLS = 2500  # of a stretch without any word in common; a longer one is divided by length
 _MOST_LETTERS_SQUARED = 1 << 16  # of two words that are compared: longer ones are no words
 _SHORTEST_ANCHOR = 3  # characters of a word that is recognised where it stands by itself
+_SIMILAR_LENGTH = 2  # characters by which the sounds of a word may differ in length
 _MERGING_COST = 0.3
 _GOOD_SHARE = 0.34  # of the characters may differ in a word that was found for sure
 _PLAIN = str.maketrans("", "", STRESS_MARKS + LENGTH_MARK + TIE)
@@ -39,7 +40,7 @@ class _Group:
     words: range
     spoken: range
     is_certain: bool = True
-    is_paired: bool = False  # one of as many words as there are spoken ones
+    is_paired: bool = False
 
 
 def place_words(alone: Sequence[Units], units: Units) -> list[Place]:
@@ -102,8 +103,10 @@ def _align_stretch(
     """Align a stretch at the least cost of differing characters."""
     if not own and not heard:
         return []
-    if len(own) * len(heard) > _MOST_CELLS or not own or not heard:
+    if not own or not heard:
         return [_Group(own, heard)]
+    if len(own) > 1 and len(own) * len(heard) > _MOST_CELLS:
+        return [_Group(own, heard, is_certain=False)]
     costs: dict[tuple[int, int], float] = {(0, 0): 0.0}
     came: dict[tuple[int, int], tuple[int, int]] = {}
     for at in ((i, j) for i in range(len(own) + 1) for j in range(len(heard) + 1)):
@@ -125,9 +128,17 @@ def _align_stretch(
                 range(heard.start + at[1], heard.start + since[1]),
             )
         )
-    if len(own) == len(heard) and all(len(group.words) == len(group.spoken) for group in groups):
-        groups = [replace(group, is_paired=True) for group in groups]
-    return groups[::-1]
+    return _paired(groups[::-1], words, spoken)
+
+
+def _paired(groups: list[_Group], words: Sequence[str], spoken: Sequence[str]) -> list[_Group]:
+    """Mark groups as pairs where every word has one of its own that is about as long."""
+    for group in groups:
+        if len(group.words) != 1 or len(group.spoken) != 1:
+            return groups
+        if abs(len(words[group.words[0]]) - len(spoken[group.spoken[0]])) > _SIMILAR_LENGTH:
+            return groups
+    return [replace(group, is_paired=True) for group in groups]
 
 
 def _steps(at: tuple[int, int], num_words: int, num_spoken: int) -> Iterator[tuple[int, int]]:
