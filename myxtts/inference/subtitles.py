@@ -10,7 +10,7 @@ from myxtts.errors import UserError
 from myxtts.inference.times import TimedSentence, TimedWord
 
 VERSION = 1
-_LINE, _CUE = 42, 84  # characters that are read at a glance: two lines of a screen
+_LINE, _MOST_LINES = 42, 2  # characters and lines that are read at a glance
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def to_srt(timed: Timed) -> str:
     """SubRip: numbered cues of up to two lines."""
     cues = [
         f"{number}\n{_clock(cue[0].start, ',')} --> {_clock(cue[-1].end, ',')}\n"
-        + "\n".join(textwrap.wrap(_plain(cue), _LINE, break_long_words=False))
+        + "\n".join(_lines(cue))
         for number, cue in enumerate(_cues(timed), 1)
     ]
     return "\n\n".join(cues) + "\n"
@@ -75,11 +75,11 @@ def _cues(timed: Timed) -> Iterator[list[TimedWord]]:
     """Divide sentences into cues of about one length, between words."""
     for sentence in timed.sentences:
         total = len(_plain(sentence.words))
-        wanted = total / -(-total // _CUE)
+        wanted = total / -(-total // (_LINE * _MOST_LINES))
         cue: list[TimedWord] = []
         for word in sentence.words:
-            longer = len(_plain([*cue, word]))
-            if cue and (longer > _CUE or len(_plain(cue)) >= wanted):
+            is_full = len(_lines([*cue, word])) > _MOST_LINES or len(_plain(cue)) >= wanted
+            if cue and is_full:
                 yield cue
                 cue = []
             cue.append(word)
@@ -88,6 +88,10 @@ def _cues(timed: Timed) -> Iterator[list[TimedWord]]:
 
 def _plain(cue: Sequence[TimedWord]) -> str:
     return " ".join(word.text for word in cue).replace("-->", "->")
+
+
+def _lines(cue: Sequence[TimedWord]) -> list[str]:
+    return textwrap.wrap(_plain(cue), _LINE, break_long_words=False, break_on_hyphens=False)
 
 
 def _karaoke(cue: Sequence[TimedWord]) -> str:

@@ -26,10 +26,8 @@ PHONEMES = Tokenizer.build(["en"], "phonemes")
     ],
 )
 def test_pronunciations_become_the_phonemes_that_espeak_writes(ipa, units):
-    assert (
-        to_phonemes(ipa, PHONEMES) == tuple(units.replace("_", "\0").split())
-        or [unit.replace(" ", "_") for unit in to_phonemes(ipa, PHONEMES)] == units.split()
-    )
+    found = [unit.replace(" ", "_") for unit in to_phonemes(ipa, PHONEMES)]
+    assert found == units.split()
 
 
 def test_an_unknown_symbol_is_named():
