@@ -22,7 +22,13 @@ FAST = (
     *("cluster/test_presence.py", "cluster/test_rendezvous.py", "config"),
     *("data/batches/test_parts.py", "data/batches/test_plan.py", "data/corpus", "data/store"),
     *("evaluation/metrics", "workflows/test_gang.py"),
-    *("inference/test_sentences.py", "inference/test_subtitles.py", "monitoring", "test_layers.py", "test_project_files.py"),
+    *(
+        "inference/test_sentences.py",
+        "inference/test_subtitles.py",
+        "monitoring",
+        "test_layers.py",
+        "test_project_files.py",
+    ),
     *("test_reference.py", "text", "weights"),
 )
 SLOW_FIXTURES = {"browser", "ray_cluster"}

@@ -13,7 +13,7 @@ An entry in small letters stands for every way to write it; one with capitals on
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -56,7 +56,8 @@ class Lexicon:
 class Pronunciations:
     """The entries that hold for one language, to be found in its texts."""
 
-    def __init__(self, entries: list[Entry]):
+    def __init__(self, entries: list[Entry], language: str):
+        self._language = language
         self._by_word = {_key(entry.word): entry for entry in entries}
         self._most_words = max((len(_WORD.findall(key)) for key in self._by_word), default=0)
 
@@ -79,7 +80,7 @@ class Pronunciations:
         while at < len(words):
             for count in range(min(self._most_words, len(words) - at), 0, -1):
                 start, end = words[at][0], words[at + count - 1][1]
-                if entry := self._get(text[start:end]):
+                if entry := self._get(text[start:end]) or self._possessive(text[start:end]):
                     yield start, end, entry
                     at += count - 1
                     break
@@ -88,6 +89,16 @@ class Pronunciations:
     def _get(self, written: str) -> Entry | None:
         key = _key(written)
         return self._by_word.get(key) or self._by_word.get(key.lower())
+
+    def _possessive(self, written: str) -> Entry | None:
+        """The entry of an English name with an s of its own."""
+        name, mark = written[:-2], written[-2:]
+        if self._language != "en" or mark not in ("'s", "’s"):
+            return None
+        entry = self._get(name)
+        if entry is None or entry.ipa is None:
+            return entry and replace(entry, respelling=f"{entry.respelling}'s")
+        return replace(entry, ipa=entry.ipa + _possessive_sound(entry.ipa))
 
 
 def read_lexicon(path: Path) -> Lexicon:
@@ -157,7 +168,7 @@ def _for_voice(lexicon: Lexicon, tokenizer: Tokenizer, language: str) -> Pronunc
     own = [entry for entry in lexicon.entries if entry.language == language]
     for entry in (*general, *own):
         _check_entry(entry, f"{lexicon.source}, line {entry.line}", tokenizer, language)
-    return Pronunciations([*general, *own])
+    return Pronunciations([*general, *own], language)
 
 
 def _check_entry(entry: Entry, where: str, tokenizer: Tokenizer, language: str) -> None:
@@ -181,6 +192,12 @@ def _check_entry(entry: Entry, where: str, tokenizer: Tokenizer, language: str) 
         ) from error
     except TextError as error:
         raise TextError(f"{where}: {error}") from error
+
+
+def _possessive_sound(ipa: str) -> str:
+    if ipa[-1] in "szʃʒ":
+        return "ᵻz"
+    return "s" if ipa[-1] in "ptkfθ" else "z"
 
 
 def _key(word: str) -> str:

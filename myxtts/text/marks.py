@@ -13,8 +13,8 @@ from myxtts.text.errors import TextError
 
 _FIRST, _LAST = 0xF0000, 0x10FFFD
 _PLACE = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
-_INLINE = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 _LONGEST_INLINE = 500
+_INLINE = re.compile(rf"\[\[(.{{0,{_LONGEST_INLINE}}}?)\]\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

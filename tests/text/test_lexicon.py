@@ -50,6 +50,15 @@ def test_a_section_is_for_one_language_and_wins_over_the_rest():
     assert marked(lexicon, "ali", "fa") == [Mark("ali", "علی")]
 
 
+def test_an_english_entry_holds_for_its_possessive():
+    lexicon = parse_lexicon("Siobhan = shivawn\nMax = /mˈæks/\nPat = /pˈæt/\nAnna = /ˈænə/")
+    assert marked(parse_lexicon("Siobhan = shivawn"), "Siobhan’s") == [
+        Mark("Siobhan’s", "shivawn's")
+    ]
+    found = marked(lexicon, "Max's Pat's Anna's", tokenizer=PHONEMES)
+    assert [mark.ipa for mark in found if mark != " "] == ["mˈæksᵻz", "pˈæts", "ˈænəz"]
+
+
 def test_ipa_stands_between_slashes():
     lexicon = parse_lexicon("Nguyen = /wˈɪn/")
     assert marked(lexicon, "Nguyen", tokenizer=PHONEMES) == [Mark("Nguyen", "Nguyen", "wˈɪn")]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from myxtts.audio.encode import FORMATS
 from myxtts.cli.commands import synthesize
 from myxtts.inference.synthesizer import Synthesizer
 from tests.cli.conftest import ROOT
@@ -91,6 +92,10 @@ def test_a_text_file_that_is_an_epub_is_a_book(myxtts, tmp_path):
     (tmp_path / "b.epub").write_bytes(make_epub("<h1>One</h1><p>Text.</p>"))
     run(myxtts, "--text-file", "b.epub", "-o", "out")
     assert (tmp_path / "out" / "01-One.wav").exists()
+
+
+def test_the_formats_of_books_are_those_that_can_be_written():
+    assert set(synthesize.BOOK_FORMATS) == set(FORMATS)
 
 
 LAUGHS = '<!DOCTYPE s [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><speak>&b;</speak>'
