@@ -4,6 +4,7 @@ Documents are read in the order of the spine. Every size is bounded by what was 
 by what the archive claims, and nothing is written to the disk.
 """
 
+import lzma
 import posixpath
 import re
 import zipfile
@@ -22,6 +23,10 @@ MOST_TOTAL_BYTES = 1 << 28
 _MOST_DIRECTORY_BYTES = 1 << 24  # of the archive's list of files: 100,000 of them
 _LONGEST_NAME = 500  # of a book or an author
 _ENCRYPTED = 0x1
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
+    *(NotImplementedError, RuntimeError, ValueError),
+)
 _HEADINGS = ("h1", "h2")
 _HIDDEN = ("head", "script", "style", "nav", "svg", "math", "audio", "video", "rt", "rp")
 _BLOCKS = frozenset(
@@ -49,7 +54,9 @@ def read_epub(content: bytes) -> Epub:
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             return _read(_Archive(archive))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+    except EpubError:
+        raise
+    except _DAMAGE as error:
         raise EpubError(f"its archive is damaged ({error}): copy the book again") from error
 
 
