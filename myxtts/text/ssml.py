@@ -16,6 +16,7 @@ from myxtts.text.say_as import say_as
 from myxtts.text.ssml_values import Manner, break_seconds, gain_of, rate_of
 
 PARAGRAPH, SENTENCE = "paragraph", "sentence"
+_MOST_WARNINGS = 20
 _SILENT = ("metadata", "meta", "lexicon", "desc")
 _PLAIN = ("speak", "w", "token")
 _READ_OTHERWISE = ("phoneme", "sub", "say-as")
@@ -52,7 +53,7 @@ def parse_ssml(document: str, language: str) -> Script:
     except XmlError as error:
         remedy = "" if error.is_well_formed else _REMEDY
         raise TextError(f"the SSML cannot be read: {error}{remedy}") from error
-    return Script(tuple(reader.pieces), tuple(reader.warnings))
+    return Script(tuple(reader.pieces), tuple(reader.warnings.values()))
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class _Reader:
 
     language: str
     pieces: list[Piece] = field(default_factory=list)
-    warnings: dict[str, None] = field(default_factory=dict)
+    warnings: dict[str, str] = field(default_factory=dict)  # one for each kind
     _marks: Marks = field(default_factory=Marks)
     _manners: list[Manner] = field(default_factory=lambda: [Manner()])
     _text: list[str] = field(default_factory=list)
@@ -123,13 +124,18 @@ class _Reader:
             self._warn_of_others(name, attributes, ("name", "xml:lang"))
             return replace(manner, speaker=attributes.get("name") or manner.speaker)
         if name not in ("lang", "s", "p", "break", *_PLAIN):
-            self.warnings[f"<{name}> is not known: its text is read as it is"] = None
+            self._warn(f"<{name}>", "is not known: its text is read as it is")
         return manner
+
+    def _warn(self, what: str, why: str) -> None:
+        """Keep a warning, unless it is one of many."""
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.setdefault(what, f"{what} {why}")
 
     def _warn_of_others(self, name: str, attributes: Mapping[str, str], known: tuple) -> None:
         for other in attributes:
             if other not in known:
-                self.warnings[f"{other!r} of <{name}> has no effect"] = None
+                self._warn(f"{other!r} of <{name}>", "has no effect")
 
     def _set_manner(self, manner: Manner) -> None:
         """Begin a new piece where the manner changes."""
@@ -162,8 +168,8 @@ class _Reader:
         if mark.ipa is None and mark.read == mark.written:
             self._text.append(mark.read)
         elif mark.read:
-            self._text.append(f" {self._marks.add(mark)}" if self._follows_letter() else "")
-            self._text[-1] = self._text[-1] or self._marks.add(mark)
+            space = " " if self._follows_letter() else ""
+            self._text.append(space + self._marks.add(mark))
 
     def _follows_letter(self) -> bool:
         return bool(self._text) and self._text[-1][-1:].isalnum()
@@ -181,7 +187,7 @@ class _Reader:
         kind = attributes.get("interpret-as", "")
         read = say_as(words, kind, attributes.get("format", ""), language)
         if read is None:
-            self.warnings[f"{words[:40]!r} cannot be said as {kind!r}: read as it is"] = None
+            self._warn(f"say-as {kind!r}", f"cannot be done for {words[:40]!r}: read as it is")
         return Mark(words, read or words)
 
     def _flush(self, seconds: float | None = None) -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from myxtts.atomic import explained, write
 from myxtts.audio.encode import FORMATS, encode_audio
 from myxtts.config.documents import MOST_JSON_BYTES, DocumentError, parse_json, read_document
 from myxtts.errors import UserError
+from myxtts.files import read_regular
 from myxtts.inference.speech import Sentence
 from myxtts.inference.synthesizer import Synthesizer
 from myxtts.monitoring.progress import Progress, progress
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 STATE, PLAYLIST = "book.json", "book.m3u8"
 _VERSION = 1
-_LONGEST_NAME = 60
+_LONGEST_NAME = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,16 @@ class Finished:
     title: str
     bytes: int
     seconds: float
+    made_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A chapter to be spoken: its number, its file, and a hash of all that it is made of."""
+
+    number: int
+    chapter: Chapter
+    file: str
     made_of: str
 
 
@@ -75,6 +86,8 @@ def speak_book(
     began = time.monotonic()
     with progress("speaking", "characters") as report:
         spoken, kept = _speak_chapters(synthesizer, job, known, report)
+    if not spoken and not kept:
+        raise UserError(f"there is nothing to say in {file} for this voice: check its language")
     return _summary(folder, spoken, kept, time.monotonic() - began)
 
 
@@ -82,27 +95,33 @@ def _speak_chapters(
     synthesizer: Synthesizer, job: Job, known: Mapping[str, Finished], report: Progress
 ) -> tuple[list[Finished], list[Finished]]:
     """Speak what is missing; return the chapters that were spoken, and those that were there."""
-    voice = _identity(synthesizer, job)
-    plan = []
-    for number, chapter in enumerate(job.book.chapters, 1):
-        made_of = _sha256(voice, job.book.title, chapter.title, chapter.text, str(number))
-        name = _file_name(number, len(job.book.chapters), chapter, FORMATS[job.format].ending)
-        plan.append((number, chapter, name, made_of))
-    total = sum(len(one[1].text) for one in plan if not _is_there(job, known.get(one[2]), one[3]))
-    work = _Work(synthesizer, job, report, total)
+    tasks = _plan(job, _identity(synthesizer, job))
+    kept = [known[task.file] for task in tasks if _is_there(job, known.get(task.file), task)]
+    there = {finished.file for finished in kept}
+    missing = [task for task in tasks if task.file not in there]
+    work = _Work(synthesizer, job, report, sum(len(task.chapter.text) for task in missing))
     spoken: list[Finished] = []
-    kept: list[Finished] = []
-    for number, chapter, name, made_of in plan:
-        old = known.get(name)
-        if old and _is_there(job, old, made_of):
-            kept.append(old)
-        elif not _has_sound(synthesizer, chapter, job.options.get("language")):
-            logger.warning("chapter %d (%s) has nothing to say: skipped", number, chapter.title)
-            continue
+    for task in missing:
+        if _has_sound(synthesizer, task.chapter, job.options.get("language")):
+            spoken.append(work.speak(task))
+            _write_state(job, [*spoken, *kept])
         else:
-            spoken.append(work.speak(number, chapter, name, made_of))
-        _write_state(job, sorted([*spoken, *kept], key=lambda one: one.file))
+            logger.warning("%s has nothing to say and is skipped", task.file)
     return spoken, kept
+
+
+def _plan(job: Job, how: str) -> list[Task]:
+    """A task for each chapter; `how` stands for the voice and the options."""
+    count, ending = len(job.book.chapters), FORMATS[job.format].ending
+    return [
+        Task(
+            number,
+            chapter,
+            _file_name(number, count, chapter, ending),
+            _sha256(how, job.book.title, chapter.title, chapter.text, str(number)),
+        )
+        for number, chapter in enumerate(job.book.chapters, 1)
+    ]
 
 
 class _Work:
@@ -113,23 +132,24 @@ class _Work:
         self._report, self._total = report, total
         self._done, self._seconds = 0, 0.0
 
-    def speak(self, number: int, chapter: Chapter, name: str, made_of: str) -> Finished:
+    def speak(self, task: Task) -> Finished:
         """Speak a chapter into its file."""
+        chapter = task.chapter
         samples, spoken = self._samples(chapter)
         rate = self._synthesizer.spec.sample_rate
         tags = {
-            "title": chapter.title or f"{number}",
+            "title": chapter.title or f"{task.number}",
             "album": self._job.book.title,
             "artist": self._job.book.author,
-            "tracknumber": f"{number}",
+            "tracknumber": f"{task.number}",
         }
         content = encode_audio(samples, rate, self._job.format, tags)
-        seconds, target = len(samples) / rate, self._job.folder / name
+        seconds, target = len(samples) / rate, self._job.folder / task.file
         if self._job.ending:
             timed = target.with_suffix(self._job.ending)
             write_subtitles(timed, self._synthesizer, spoken, seconds)
         _write(target, content)
-        return Finished(name, chapter.title, len(content), seconds, made_of)
+        return Finished(task.file, chapter.title, len(content), seconds, task.made_of)
 
     def _samples(self, chapter: Chapter) -> tuple[np.ndarray, list[Sentence]]:
         """The samples of a chapter, and its sentences where their times are wanted."""
@@ -163,25 +183,31 @@ def _identity(synthesizer: Synthesizer, job: Job) -> str:
     """What all chapters are made of: the voice, the vocoder and the options."""
     card = synthesizer.voice.folder / "voice.json"
     voice = card.read_bytes().decode() if card.is_file() else str(synthesizer.voice.folder)
-    options = {name: _described(value) for name, value in sorted(job.options.items())}
+    options = {name: _described(name, value) for name, value in sorted(job.options.items())}
     return _sha256(
         voice, synthesizer.vocoder.name, job.format, job.ending or "", json.dumps(options)
     )
 
 
-def _described(value: Any) -> Any:
-    """An option by its content: a lexicon by its entries, a recording by its bytes."""
+def _described(name: str, value: Any) -> Any:
+    """An option by its content: a lexicon by its entries, references by their bytes."""
     if isinstance(value, Lexicon):
         return [repr(entry) for entry in value.entries]
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_described(one) for one in value]
-    if isinstance(value, str | os.PathLike) and Path(value).is_file():
-        return hashlib.sha256(Path(value).read_bytes()).hexdigest()
+    if name == "reference" and value is not None:
+        paths = [value] if isinstance(value, str | os.PathLike) else value
+        return [_described_file(Path(path)) for path in paths]
     return repr(value)
 
 
-def _is_there(job: Job, finished: Finished | None, made_of: str) -> bool:
-    if finished is None or finished.made_of != made_of:
+def _described_file(path: Path) -> str:
+    try:
+        return hashlib.sha256(read_regular(path)).hexdigest()
+    except OSError:
+        return str(path)  # speaking says what is wrong with it
+
+
+def _is_there(job: Job, finished: Finished | None, task: Task) -> bool:
+    if finished is None or finished.made_of != task.made_of:
         return False
     file = job.folder / finished.file
     is_whole = file.is_file() and file.stat().st_size == finished.bytes
@@ -201,7 +227,9 @@ def _read_state(folder: Path) -> dict[str, Finished]:
         return {}
 
 
-def _write_state(job: Job, chapters: Sequence[Finished]) -> None:
+def _write_state(job: Job, finished: Iterable[Finished]) -> None:
+    """Write what is finished, and a playlist of it."""
+    chapters = sorted(finished, key=lambda chapter: chapter.file)
     document = {
         "version": _VERSION,
         "title": job.book.title,

@@ -125,6 +125,12 @@ def test_an_epub_is_spoken_and_tagged_with_its_author(tmp_path):
         assert (sound.artist, sound.album) == ("A. Writer", "The Book")
 
 
+def test_a_book_that_the_voice_cannot_read_is_an_error(tmp_path):
+    (tmp_path / "b.txt").write_text("你好", encoding="utf-8")
+    with pytest.raises(UserError, match="there is nothing to say in .*b.txt for this voice"):
+        speak(tmp_path / "b.txt", tmp_path / "out")
+
+
 def test_a_book_does_not_become_one_file(book, tmp_path):
     with pytest.raises(UserError, match="a file per chapter: name a folder with -o"):
         speak(book, tmp_path / "a.wav")
