@@ -87,7 +87,7 @@ def _silence(seconds: float, synthesizer: Synthesizer) -> Speech:
     spec, voice = synthesizer.spec, synthesizer.voice
     samples, mel = np.zeros(0, np.float32), np.zeros((0, spec.n_mels), np.float32)
     no_tokens = np.zeros(0, np.int32)
-    spoken = (Sentence(Reading((), voice.tokenizer, voice.languages[0]), no_tokens),)
+    spoken = (Sentence(Reading((), voice.tokenizer, voice.languages[0]), no_tokens, 0),)
     speech = Speech(samples, spec.sample_rate, mel, (), no_tokens, no_tokens, spoken=spoken)
     return followed_by_pause(speech, seconds, spec)
 

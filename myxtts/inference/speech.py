@@ -19,10 +19,15 @@ _FADE_SECONDS = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """How a sentence was read, the frames of each of its tokens, and of the pause after it."""
+    """How a sentence was read, the frames of each of its tokens, of all, and of the pause after it.
+
+    The stop head ends a sentence some frames before or after its tokens do: `num_frames` is how
+    many there are.
+    """
 
     reading: Reading
     durations: np.ndarray
+    num_frames: int
     pause_frames: int = 0
 
 

@@ -285,7 +285,7 @@ def _speech(
     line: _Line, mel: np.ndarray, durations: np.ndarray, samples: np.ndarray, rate: int
 ) -> Speech:
     """A line as it was spoken, without the pause after it."""
-    spoken = (Sentence(line.reading, durations),)
+    spoken = (Sentence(line.reading, durations, len(mel)),)
     return Speech(samples, rate, mel, (line.text,), line.tokens, durations, spoken=spoken)
 
 

@@ -46,7 +46,7 @@ def find_times(spoken: Iterable[Sentence], spec: AudioSpec) -> Iterator[TimedSen
         words = tuple(_words(sentence, frame, frame_seconds))
         if words:
             yield TimedSentence(sentence.reading.text, words[0].start, words[-1].end, words)
-        frame += int(sentence.durations.sum()) + sentence.pause_frames
+        frame += sentence.num_frames + sentence.pause_frames
 
 
 def _words(sentence: Sentence, first_frame: int, frame_seconds: float) -> Iterator[TimedWord]:
@@ -77,7 +77,9 @@ def _units(
     """The units of each word, without the spaces and marks between words."""
     if not len(sentence.durations):
         return {}
-    ends = [first_frame + int(end) for end in accumulate(sentence.durations)]
+    # What the stop head has cut off is not heard.
+    heard = (min(int(end), sentence.num_frames) for end in accumulate(sentence.durations))
+    ends = [first_frame + end for end in heard]
     found: dict[int, list[TimedUnit]] = {}
     token = 0  # BOS
     for unit in sentence.reading.units:

@@ -15,9 +15,12 @@ SPEC = AudioSpec(sample_rate=1000, hop_length=10)  # a frame is .01 s
 FRAME = 256 / 22050  # of the voice
 
 
-def sentence(text: str, durations: list[int], pause_frames: int = 0, language="en") -> Sentence:
-    reader = Reader(Tokenizer.build([language]), language)
-    return Sentence(reader.read(text), np.array(durations), pause_frames)
+def sentence(
+    text: str, durations: list[int], pause_frames: int = 0, num_frames: int | None = None
+) -> Sentence:
+    reading = Reader(Tokenizer.build(["en"]), "en").read(text)
+    total = sum(durations) if num_frames is None else num_frames
+    return Sentence(reading, np.array(durations), total, pause_frames)
 
 
 def spans(sentences: list[Sentence]) -> list[tuple]:
@@ -45,8 +48,14 @@ def test_later_sentences_begin_after_the_pauses_before_them():
     assert spans([first, first]) == [("Hi", 0.01, 0.06), ("Hi", 0.36, 0.41)]
 
 
+def test_a_sentence_that_is_cut_short_or_goes_on_moves_what_follows_it():
+    cut = sentence("Hi", [1, 2, 3, 4], num_frames=5)
+    longer = sentence("Hi", [1, 2, 3, 4], num_frames=12)
+    assert spans([cut, longer, cut]) == [("Hi", 0.01, 0.05), ("Hi", 0.06, 0.11), ("Hi", 0.18, 0.22)]
+
+
 def test_a_pause_without_words_takes_its_time():
-    silence = Sentence(Reader(Tokenizer.build(["en"]), "en").read(""), np.zeros(0, int), 50)
+    silence = Sentence(Reader(Tokenizer.build(["en"]), "en").read(""), np.zeros(0, int), 0, 50)
     assert spans([silence, sentence("Hi", [1, 2, 3, 4])]) == [("Hi", 0.51, 0.56)]
 
 
@@ -58,7 +67,7 @@ def test_a_letter_of_several_tokens_has_the_time_of_all():
     tokenizer = Tokenizer.build(["zh-cn"])
     reading = Reader(tokenizer, "zh-cn").read("鿕")  # beyond the alphabet: three bytes
     assert [unit.num_tokens for unit in reading.units] == [3]
-    one = Sentence(reading, np.array([1, 2, 3, 4, 5]))
+    one = Sentence(reading, np.array([1, 2, 3, 4, 5]), 15)
     assert spans([one]) == [("鿕", 0.01, 0.1)]
 
 
@@ -78,7 +87,7 @@ def test_times_are_where_the_voice_says_the_words(rate):
         chord = voice.model._chord(token, voice.voices[0])
         assert end - start == round(FRAMES_PER_TOKEN / rate)
         np.testing.assert_array_equal(speech.mel[start:end], np.tile(chord, (end - start, 1)))
-    total = sum(int(one.durations.sum()) + one.pause_frames for one in speech.spoken)
+    total = sum(one.num_frames + one.pause_frames for one in speech.spoken)
     assert total == len(speech.mel)
 
 
