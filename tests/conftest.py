@@ -16,12 +16,19 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 # The tests of `make test-fast`. They need no TensorFlow and little time; every other one is `slow`.
 FAST = (
     *("audio/test_bounds.py", "audio/test_cleanup.py", "audio/test_griffin_lim.py"),
-    *("audio/test_io.py", "audio/test_speaker_features.py", "cli/commands/test_config.py"),
+    *("audio/test_encode.py", "audio/test_io.py", "audio/test_speaker_features.py"),
+    "cli/commands/test_config.py",
     *("bench/cluster/test_forecast.py", "bench/cluster/test_verdict.py"),
     *("cluster/test_presence.py", "cluster/test_rendezvous.py", "config"),
     *("data/batches/test_parts.py", "data/batches/test_plan.py", "data/corpus", "data/store"),
     *("evaluation/metrics", "workflows/test_gang.py"),
-    *("inference/test_sentences.py", "monitoring", "test_layers.py", "test_project_files.py"),
+    *(
+        "inference/test_sentences.py",
+        "inference/test_subtitles.py",
+        "monitoring",
+        "test_layers.py",
+        "test_project_files.py",
+    ),
     *("test_reference.py", "text", "weights"),
 )
 SLOW_FIXTURES = {"browser", "ray_cluster"}

@@ -1,4 +1,4 @@
-"""Hostile input: corpora, recordings, texts, settings, weights, voices and downloads.
+"""Hostile input: corpora, recordings, texts, books, settings, weights, voices and downloads.
 
 Every input is refused with a short message or used, within the cost that `Bounds` of its kind
 states for its size, and leaves nothing outside of its folder.
@@ -14,6 +14,7 @@ from benchmarks.drills.inputs import (
     audio,
     corpora,
     downloads,
+    scripts,
     settings,
     texts,
     traps,
@@ -23,7 +24,7 @@ from benchmarks.drills.inputs import (
 from benchmarks.drills.judging import numbered, try_all
 
 TITLE = "hostile input of every kind, within bounds of time, memory and disk"
-KINDS = (corpora, traps, audio, texts, settings, weights, voices, downloads)
+KINDS = (corpora, traps, audio, texts, scripts, settings, weights, voices, downloads)
 # Judged input by input: this is for what even that cannot end.
 _CASE_SECONDS = 3600.0
 

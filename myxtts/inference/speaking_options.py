@@ -14,6 +14,7 @@ from myxtts.audio.mel import log_mel
 from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.data.features.features import FeatureSettings, load_samples
 from myxtts.inference.errors import SynthesisError, check_known
+from myxtts.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
@@ -33,7 +34,8 @@ class SpeakingOptions:
     Style weights, one for each style token, replace the voice's own style. A voice with a refiner
     adds detail to its mels in `refine_steps`, from noise that follows from the seed: another seed
     is another reading. The noise is scaled by the temperature; without steps there is none. Mels
-    that are not refined are sharpened by the voice's post-filter, if it has one.
+    that are not refined are sharpened by the voice's post-filter, if it has one. A lexicon says how
+    words are pronounced.
     """
 
     language: str | None = None
@@ -45,6 +47,7 @@ class SpeakingOptions:
     refine_steps: int | None = None
     temperature: float = USUAL_TEMPERATURE
     postfilter: bool = True
+    lexicon: Lexicon | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Delivery:
     refine_steps: int = 0
     temperature: float = 0.0
     gains: np.ndarray | None = None  # of the post-filter
+    lexicon: Lexicon | None = None
 
 
 def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
@@ -82,7 +86,8 @@ def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
         )
     vector = np.asarray(styled)[0]
     gains = voice.gains if options.postfilter and not steps else None
-    return Delivery(language, index, vector, rate, options.seed, steps, temperature, gains)
+    how = options.seed, steps, temperature, gains, options.lexicon
+    return Delivery(language, index, vector, rate, *how)
 
 
 def find_language(language: str | None, voice: "Voice") -> str:

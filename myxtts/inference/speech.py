@@ -8,6 +8,7 @@ import numpy as np
 
 from myxtts.audio.cleanup import loudness
 from myxtts.config.audio_spec import AudioSpec
+from myxtts.text.reading import Reading
 
 logger = logging.getLogger(__name__)
 
@@ -17,11 +18,26 @@ _FADE_SECONDS = 0.005
 
 
 @dataclass(frozen=True, slots=True)
+class Sentence:
+    """How a sentence was read, the frames of each of its tokens, of all, and of the pause after it.
+
+    The stop head ends a sentence some frames before or after its tokens do: `num_frames` is how
+    many there are.
+    """
+
+    reading: Reading
+    durations: np.ndarray
+    num_frames: int
+    pause_frames: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Speech:
     """Samples [samples] at a level fit for listening, their log-mel [frames, mels], and the text.
 
     There are hop_length samples to a frame; pauses are frames at the floor of the log-mel. Each of
     the text's tokens [tokens] was given so many frames, durations [tokens], without the pauses.
+    `spoken` has the same by sentence, in order: it is what times of words are made of.
     """
 
     samples: np.ndarray
@@ -31,6 +47,7 @@ class Speech:
     tokens: np.ndarray
     durations: np.ndarray
     pause_frames: int = 0
+    spoken: tuple[Sentence, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -52,6 +69,7 @@ def join_speech(parts: Sequence[Speech]) -> Speech:
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([part.durations for part in parts]),
         sum(part.pause_frames for part in parts),
+        tuple(sentence for part in parts for sentence in part.spoken),
     )
 
 
@@ -61,7 +79,15 @@ def followed_by_pause(speech: Speech, seconds: float, spec: AudioSpec) -> Speech
     samples = np.pad(speech.samples, (0, frames * spec.hop_length))
     floor = np.float32(np.log(spec.floor))
     mel = np.pad(speech.mel, ((0, frames), (0, 0)), constant_values=floor)
-    return replace(speech, samples=samples, mel=mel, pause_frames=speech.pause_frames + frames)
+    *before, last = speech.spoken
+    last = replace(last, pause_frames=last.pause_frames + frames)
+    return replace(
+        speech,
+        samples=samples,
+        mel=mel,
+        pause_frames=speech.pause_frames + frames,
+        spoken=(*before, last),
+    )
 
 
 def set_level(samples: np.ndarray, sample_rate: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from myxtts.inference.errors import SynthesisError
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
 from myxtts.inference.speaking_options import Delivery, SpeakingOptions, find_language, look_up
 from myxtts.inference.speech import (
+    Sentence,
     Speech,
     fade_ends,
     followed_by_pause,
@@ -34,6 +35,8 @@ from myxtts.inference.vocoders import (
 )
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.foreign import describe_foreign
+from myxtts.text.marks import MarkedText
+from myxtts.text.reading import Reader, Reading
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Report = Callable[[int, int], None]  # (done, total)
+Text = str | Iterable[str] | MarkedText  # whole, in parts, or with pronunciations in it
 
 PAUSE_SECONDS = {CLAUSE: 0.1, SENTENCE: 0.25, PARAGRAPH: 0.6}
 BATCH_SENTENCES = 16
@@ -62,9 +66,16 @@ _REMEMBERED_SEGMENTS = 256
 class _Line:
     """A segment of text with its tokens, and how long to pause after it."""
 
-    text: str
-    tokens: np.ndarray
+    reading: Reading
     pause_seconds: float
+
+    @property
+    def text(self) -> str:
+        return self.reading.text
+
+    @property
+    def tokens(self) -> np.ndarray:
+        return self.reading.ids
 
 
 class Synthesizer:
@@ -108,11 +119,11 @@ class Synthesizer:
         else:
             self.voice.model.synthesize(*inputs)
 
-    def speak(self, text: str | Iterable[str], **options: Any) -> Speech:
+    def speak(self, text: Text, **options: Any) -> Speech:
         """Say a text."""
         return join_speech(list(self.stream(text, **options)))
 
-    def stream(self, text: str | Iterable[str], **options: Any) -> Iterator[Speech]:
+    def stream(self, text: Text, **options: Any) -> Iterator[Speech]:
         """Say a text sentence by sentence; put together, it is what `speak` returns.
 
         A text that comes in parts is read no further than the next sentence or two, so that the
@@ -145,7 +156,7 @@ class Synthesizer:
         encoded = self.voice.tokenizer.encode_batch(texts, code)
         return [index for index, tokens in enumerate(encoded) if not len(tokens)]
 
-    def _lines(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
+    def _lines(self, text: Text, delivery: Delivery) -> Iterator[_Line]:
         """Cut a text into lines without what has no sound; if that leaves none, it is an error."""
         held, num_silent, beginning, has_sound = None, 0, "", False
         for line in self._segments(text, delivery):
@@ -164,22 +175,21 @@ class Synthesizer:
         if not has_sound:
             self.voice.tokenizer.encode(beginning, delivery.language)  # says why
 
-    def _segments(self, text: str | Iterable[str], delivery: Delivery) -> Iterator[_Line]:
+    def _segments(self, text: Text, delivery: Delivery) -> Iterator[_Line]:
         """Cut a text into segments that fit, each with its tokens, of which there may be none."""
-        tokenizer, language = self.voice.tokenizer, delivery.language
+        language = delivery.language
+        reader = Reader(self.voice.tokenizer, language, delivery.lexicon)
         # Cutting looks up the same segment more than once; a long text has any number of them.
-        encode = lru_cache(_REMEMBERED_SEGMENTS)(
-            lambda part: tokenizer.encode_batch([part], language)[0]
-        )
+        read = lru_cache(_REMEMBERED_SEGMENTS)(reader.read)
         most_letters, most_tokens = self._limits()
 
         def fits(part: str) -> bool:
-            return num_letters(part) <= most_letters and len(encode(part)) <= most_tokens
+            return num_letters(part) <= most_letters and len(read(part).ids) <= most_tokens
 
-        for segment in cut_text(text, language, fits):
-            self._warn_of_foreign(segment.text, language)
-            pause = PAUSE_SECONDS[segment.ends] / delivery.speaking_rate
-            yield _Line(segment.text, encode(segment.text), pause)
+        for segment in cut_text(reader.mark(text), language, fits):
+            reading = read(segment.text)
+            self._warn_of_foreign(reading.text, language)
+            yield _Line(reading, PAUSE_SECONDS[segment.ends] / delivery.speaking_rate)
 
     def _warn_of_foreign(self, text: str, language: str) -> None:
         """Warn once of words that the voice has no letters for."""
@@ -217,7 +227,7 @@ class Synthesizer:
         rate = self.spec.sample_rate
         return [
             followed_by_pause(
-                Speech(sound, rate, mel, (line.text,), line.tokens, frames),
+                _speech(line, mel, frames, sound, rate),
                 line.pause_seconds,
                 self.spec,
             )
@@ -269,6 +279,14 @@ class Synthesizer:
             )
         if not np.isfinite(mel).all() or mel.max() > _LOUDEST_LOG_MEL:
             raise SynthesisError(f"the voice gives no numbers (NaN) for {line.text!r}: {advice}")
+
+
+def _speech(
+    line: _Line, mel: np.ndarray, durations: np.ndarray, samples: np.ndarray, rate: int
+) -> Speech:
+    """A line as it was spoken, without the pause after it."""
+    spoken = (Sentence(line.reading, durations, len(mel)),)
+    return Speech(samples, rate, mel, (line.text,), line.tokens, durations, spoken=spoken)
 
 
 def num_letters(text: str) -> int:

@@ -105,6 +105,14 @@ class Tokenizer:
         with stage(TOKENS):
             return [self._to_ids(units, language) for units in self._to_units(texts, language)]
 
+    def split(self, texts: Sequence[str], language: str = "en") -> list[list[str]]:
+        """Return the units of texts, characters or phonemes, that `encode` looks up."""
+        return [list(self._split(units)) for units in self._to_units(texts, language)]
+
+    def look_up(self, unit: str, language: str = "en") -> _Found:
+        """Return the ids of a unit of `split`, and the characters of it that have none."""
+        return self._found(unit, language)
+
     def decode(self, ids: Iterable[int]) -> str:
         """Return the normalised text or the phonemes behind ids, without the specials."""
         parts = [self._symbol(int(index)) for index in ids]

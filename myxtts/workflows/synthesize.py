@@ -15,9 +15,13 @@ import numpy as np
 from myxtts.atomic import write_output
 from myxtts.audio.io import write_wav
 from myxtts.errors import UserError
-from myxtts.inference.speech import Speech
+from myxtts.inference.script import stream_ssml
+from myxtts.inference.speech import Sentence, Speech, join_speech
+from myxtts.inference.subtitles import Timed, check_subtitles, format_subtitles
 from myxtts.inference.synthesizer import Synthesizer
+from myxtts.inference.times import find_times
 from myxtts.monitoring.progress import Progress, progress
+from myxtts.text.ssml import parse_ssml
 
 _LINES_AT_A_TIME = 64
 _UNKNOWN_BYTES = 0xFFFFFFFF
@@ -43,27 +47,54 @@ class Spoken:
 Load = Callable[[], Synthesizer]
 
 
-def speak_text(load: Load, text: str, target: Path, save_mel: bool = False, **options: Any) -> str:
-    """Write a text as one wav; `options` are those of `Synthesizer.speak`. Return what was done."""
+def speak_text(
+    load: Load,
+    text: str,
+    target: Path,
+    save_mel: bool = False,
+    subtitles: str | None = None,
+    is_ssml: bool = False,
+    **options: Any,
+) -> str:
+    """Write a text as one wav; `options` are those of `Synthesizer.speak`. Return what was done.
+
+    `subtitles` is a file to write times to, or its ending for one next to the wav.
+    """
     if target.is_dir():
         raise UserError(f"{target} is a folder: name a wav file with -o")
     if target.suffix.lower() != ".wav":
         raise UserError(f"{target} does not end in .wav, which is what is written: rename it")
+    timed = subtitles_next_to(target, subtitles)
+    if is_ssml:
+        parse_ssml(text, options.get("language") or "en")  # before the voice is loaded
     synthesizer = load()
     began = time.monotonic()
-    speech = synthesizer.speak(text, **options)
+    speech = join_speech(list(_stream(synthesizer, text, is_ssml, options)))
     _write(target, speech, save_mel)
+    if timed:
+        write_subtitles(timed, synthesizer, speech.spoken, speech.seconds)
     return f"{target}: {Spoken(speech.seconds, time.monotonic() - began)}"
 
 
-def speak_file(load: Load, file: Path, folder: Path, save_mel: bool = False, **options: Any) -> str:
-    """Write ID.wav for each line of a file, and metadata.csv of them all. Return what was done."""
+def speak_file(
+    load: Load,
+    file: Path,
+    folder: Path,
+    save_mel: bool = False,
+    subtitles: str | None = None,
+    **options: Any,
+) -> str:
+    """Write ID.wav for each line of a file, and metadata.csv of them all. Return what was done.
+
+    `subtitles` is the ending of files with the times of each, such as srt.
+    """
     lines = read_lines(file)
     if folder.is_file() or folder.suffix.lower() == ".wav":
         raise UserError(f"a text file becomes many wavs: name a folder with -o, not {folder}")
+    ending = check_ending(subtitles)
     synthesizer = load()
     with progress("speaking", "lines") as report:
-        done = _speak_lines(synthesizer, lines, folder, save_mel, report, options)
+        done = _speak_lines(synthesizer, lines, folder, save_mel, ending, report, options)
     return f"{folder}: {len(lines):,} wavs and metadata.csv, {done}"
 
 
@@ -72,6 +103,7 @@ def _speak_lines(
     lines: dict[str, str],
     folder: Path,
     save_mel: bool,
+    ending: str | None,
     report: Progress,
     options: dict[str, Any],
 ) -> Spoken:
@@ -84,7 +116,11 @@ def _speak_lines(
         part = ids[start : start + _LINES_AT_A_TIME]
         spoken = synthesizer.speak_many([lines[name] for name in part], **options)
         for name, speech in zip(part, spoken, strict=True):
-            _write(folder / f"{name}.wav", speech, save_mel)
+            target = folder / f"{name}.wav"
+            _write(target, speech, save_mel)
+            if ending:
+                timed = target.with_suffix(ending)
+                write_subtitles(timed, synthesizer, speech.spoken, speech.seconds)
             seconds += speech.seconds
         report(start + len(part), len(ids), seconds)
     metadata = "".join(f"{name}|{text}\n" for name, text in lines.items())
@@ -92,17 +128,71 @@ def _speak_lines(
     return Spoken(seconds, time.monotonic() - began)
 
 
-def stream(synthesizer: Synthesizer, text: str | Iterable[str], out: BinaryIO, **options) -> Spoken:
-    """Write a wav of unknown length, each sentence as soon as it is ready."""
+def stream(
+    synthesizer: Synthesizer,
+    text: str | Iterable[str],
+    out: BinaryIO,
+    subtitles: str | None = None,
+    is_ssml: bool = False,
+    **options: Any,
+) -> Spoken:
+    """Write a wav of unknown length, each sentence as soon as it is ready; then the subtitles."""
+    target = subtitles_next_to(None, subtitles)
     began, seconds = time.monotonic(), 0.0
-    spoken = synthesizer.stream(text, **options)
+    parts = _stream(synthesizer, text, is_ssml, options)
     out.write(wav_header(synthesizer.spec.sample_rate))
     out.flush()
-    for speech in spoken:
+    spoken: list[Sentence] = []
+    for speech in parts:
         out.write(np.round(speech.samples * 32768.0).astype("<i2").tobytes())
         out.flush()
         seconds += speech.seconds
+        spoken += speech.spoken if target else ()
+    if target:
+        write_subtitles(target, synthesizer, spoken, seconds)
     return Spoken(seconds, time.monotonic() - began)
+
+
+def _stream(
+    synthesizer: Synthesizer, text: str | Iterable[str], is_ssml: bool, options: dict[str, Any]
+) -> Iterator[Speech]:
+    if is_ssml:
+        return stream_ssml(synthesizer, "".join(text), **options)
+    return synthesizer.stream(text, **options)
+
+
+def subtitles_next_to(target: Path | None, subtitles: str | None) -> Path | None:
+    """The file of subtitles that is meant by its name, or by its ending alone."""
+    if subtitles is None:
+        return None
+    ending = check_subtitles(subtitles)
+    if Path(subtitles).suffix and not Path(subtitles).is_dir():
+        return Path(subtitles)
+    if target is None:
+        raise UserError("there is no file to put subtitles next to: name one, as in x.srt")
+    return target.with_suffix(ending)
+
+
+def check_ending(subtitles: str | None) -> str | None:
+    """The ending of subtitles for many recordings, which no single file can hold."""
+    if subtitles is None:
+        return None
+    ending = check_subtitles(subtitles)
+    if subtitles.lower().lstrip(".") != ending[1:]:
+        raise UserError(
+            f"every recording gets subtitles of its own: give their ending alone, "
+            f"--subtitles {ending[1:]}, not {subtitles}"
+        )
+    return ending
+
+
+def write_subtitles(
+    target: Path, synthesizer: Synthesizer, spoken: Iterable[Sentence], seconds: float
+) -> None:
+    """Write the times of what was spoken."""
+    sentences = list(find_times(spoken, synthesizer.spec))
+    timed = Timed(sentences, seconds, synthesizer.voice.tokenizer.units)
+    write_output(target, format_subtitles(timed, target.suffix.lower()).encode())
 
 
 def wav_header(sample_rate: int) -> bytes:

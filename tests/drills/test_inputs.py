@@ -29,6 +29,7 @@ from benchmarks.drills.inputs import (
     audio,
     corpora,
     downloads,
+    scripts,
     settings,
     texts,
     traps,
@@ -193,7 +194,7 @@ def test_files_of_a_run_that_outgrow_their_limits_are_named(tmp_path):
     assert outcome.result == UNBOUNDED and outcome.detail.startswith("history.jsonl, pages: ")
 
 
-@pytest.mark.parametrize("kind", [corpora, traps, audio, settings, texts, weights])
+@pytest.mark.parametrize("kind", [corpora, traps, audio, scripts, settings, texts, weights])
 def test_the_inputs_of_a_kind_are_the_same_for_the_same_seed(tmp_path, kind):
     kind.set_up(tmp_path, 0)
     names = [one.name for one in kind.inputs(tmp_path, 3, 20)]
@@ -203,7 +204,7 @@ def test_the_inputs_of_a_kind_are_the_same_for_the_same_seed(tmp_path, kind):
 
 def try_some(folder: Path) -> dict[str, tuple[str, str, int]]:
     found = {}
-    for kind in (corpora, traps, audio, texts, settings, weights):
+    for kind in (corpora, traps, audio, texts, scripts, settings, weights):
         name = kind.__name__.rpartition(".")[2]
         own = folder / name
         own.mkdir()

@@ -6,6 +6,7 @@ import pytest
 from myxtts.checkpoints import Voice, load_voice, save_voice
 from myxtts.config.config import XTTSConfig
 from myxtts.inference.synthesizer import Synthesizer
+from myxtts.inference.times import find_times
 from myxtts.text.tokenizer import Tokenizer
 
 CONFIG = XTTSConfig(
@@ -43,6 +44,17 @@ def test_a_saved_voice_speaks_the_same_samples_after_loading(voice):
     assert after.seconds > 0.3
     np.testing.assert_array_equal(before.mel, after.mel)
     np.testing.assert_array_equal(before.samples, after.samples)
+
+
+def test_the_times_of_words_add_up_to_the_speech(voice):
+    synthesizer = Synthesizer(voice)
+    speech = synthesizer.speak("Hello there, 21 of you. Good bye.", speaking_rate=1.3)
+    frames = sum(one.num_frames + one.pause_frames for one in speech.spoken)
+    assert frames == len(speech.mel)
+    words = [word for one in find_times(speech.spoken, synthesizer.spec) for word in one.words]
+    assert [word.text for word in words] == "Hello there, 21 of you. Good bye.".split()
+    assert all(a.end <= b.start for a, b in zip(words, words[1:], strict=False))
+    assert 0.0 <= words[0].start and words[-1].end <= speech.seconds
 
 
 def test_a_batch_says_what_single_sentences_say(voice):

@@ -164,7 +164,7 @@ def test_lines_that_cannot_be_spoken_are_named_before_any_is(myxtts, tmp_path, l
         (("--text-file", "absent.txt"), "No such file or directory: 'absent.txt'"),
         (("--text", "One.", "--text-file", "x"), "not allowed with argument"),
         (("--text", "One.", "--speaker", "a", "--reference", "x"), "not allowed with argument"),
-        ((), "one of the arguments --text --text-file is required"),
+        ((), "one of the arguments --text --text-file --book is required"),
     ],
 )
 def test_what_cannot_be_done_is_exit_code_2(myxtts, tmp_path, argv, complaint):
