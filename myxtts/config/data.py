@@ -18,7 +18,11 @@ class DataConfig(Section):
     """Where the corpus is, how it becomes features, and how features become batches."""
 
     # The corpus
-    dataset_path: str = option("./data/ljspeech", "the corpus", affects="path")
+    dataset_path: str = option(
+        "./data/ljspeech",
+        "the corpus; several are trained on as one, with a colon between them, or a flag for each",
+        affects="path",
+    )
     val_dataset_path: str = option("", "a separate corpus for validation", affects="path")
     metadata_train_file: str = option("", "metadata of the training utterances", affects="path")
     metadata_eval_file: str = option("", "metadata of the validation utterances", affects="path")

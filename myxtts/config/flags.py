@@ -1,6 +1,7 @@
 """The one table from command-line flag to setting, for every command and root script."""
 
 import argparse
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, dataclass
 from typing import Any, NamedTuple
@@ -35,6 +36,9 @@ class FlagValue(NamedTuple):
     value: Any
     name: str
 
+
+# Settings that hold several values, one for each time that their flag is given.
+ADDED_UP = ("data.dataset_path",)
 
 FLAGS: tuple[Flag, ...] = (
     Flag(("--data", "--data-path", "--train-data"), "data.dataset_path"),
@@ -236,7 +240,9 @@ class _Keep(argparse.Action):
     ) -> None:
         value = self.const if self.nargs == 0 else values
         before = getattr(namespace, self.dest, None)
-        if before and before.name != option_string and before.value != value:
+        if before and self.dest in ADDED_UP and before.name == option_string:
+            value = os.pathsep.join(dict.fromkeys([*before.value.split(os.pathsep), value]))
+        elif before and before.name != option_string and before.value != value:
             raise argparse.ArgumentError(
                 None, f"{before.name} and {option_string} contradict each other: keep one of them"
             )

@@ -31,10 +31,11 @@ def scaled_energy(energy: tf.Tensor) -> tf.Tensor:
 class ProsodyPredictor(keras.layers.Layer):
     """Encoded text [batch, tokens, dim] -> some quantities by name, each [batch, tokens]."""
 
-    def __init__(self, dim: int, quantities: Sequence[str], dropout: float = 0.0, **kwargs):
+    def __init__(self, dim: int, quantities: Sequence[str], **kwargs):
         super().__init__(**kwargs)
-        self.dim, self.quantities, self.dropout = dim, tuple(quantities), dropout
-        self.blocks = [ConvBlock(dim, 3, dropout, name=f"block_{number}") for number in range(2)]
+        self.dim, self.quantities = dim, tuple(quantities)
+        # Without dropout: what it shifts in training, every duration would be off by afterwards.
+        self.blocks = [ConvBlock(dim, 3, 0.0, name=f"block_{number}") for number in range(2)]
         self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
         self.out = keras.layers.Dense(len(self.quantities), dtype="float32", name="out")
 
@@ -51,8 +52,7 @@ class ProsodyPredictor(keras.layers.Layer):
         return dict(zip(self.quantities, found, strict=True))
 
     def get_config(self):
-        own = {"dim": self.dim, "quantities": list(self.quantities), "dropout": self.dropout}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), "dim": self.dim, "quantities": list(self.quantities)}
 
 
 @serialisable

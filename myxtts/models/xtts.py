@@ -50,8 +50,6 @@ TAIL_FRAMES = 8  # before the end, that speech may turn out to have ended in: .1
 # A token lasts at most this many frames at a speaking rate of 1: 3.5 s, longer than any pause.
 LONGEST_TOKEN = 300
 POSITION_FEATURES = 4
-# Lengths and loudness are learnt by heart long before the mel is.
-PROSODY_DROPOUT = 0.3
 
 
 # What is said, in which language and voice, and how fast; and how it is refined.
@@ -187,10 +185,7 @@ class XTTS(keras.Model):
         # What states of tokens have besides a length; a frame may have a pitch of its own.
         self.spoken_as = (ENERGY,) if pitch_contour == "frame" else (PITCH, ENERGY)
         self.prosody = ProsodyPredictor(
-            text_encoder_dim,
-            (LOG_DURATIONS, *self.spoken_as),
-            PROSODY_DROPOUT if pitch_contour == "frame" else 0.0,
-            name="prosody",
+            text_encoder_dim, (LOG_DURATIONS, *self.spoken_as), name="prosody"
         )
         self.prosody_embedding = ProsodyEmbedding(text_encoder_dim, name="prosody_embedding")
         self.harmonics = Harmonics(AudioSpec(**spec))
@@ -266,9 +261,7 @@ class XTTS(keras.Model):
         num_states = tf.shape(mu)[1]
         durations = alignment.durations(frame_states, mel_lengths, num_states)
         true_prosody = self._true_prosody(inputs, frame_states, num_states)
-        # Nor may the encoder learn them by heart.
-        read = tf.stop_gradient(text) if self.contour else text
-        predicted = self.prosody(read, mask, voice, training=training)
+        predicted = self.prosody(text, mask, voice, training=training)
 
         room = self._room(tf.shape(mel)[1])
         lengths = mel_lengths + TAIL_GROUPS * self.reduction

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus.corpus import Corpus, read_corpus
-from myxtts.data.corpus.utterance import Utterance, with_speed_perturbation
+from myxtts.data.corpus.joined import corpus_folders, join_corpora
+from myxtts.data.corpus.utterance import CorpusError, Utterance, with_speed_perturbation
 from myxtts.data.features.location import CacheLocation, locate_cache
 from myxtts.text.tokenizer import Tokenizer
 
@@ -20,14 +21,27 @@ def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
         max_rejected=data.max_rejected,
     )
     separate = bool(data.val_dataset_path)
-    corpus = read(
-        data.dataset_path,
+    folders = corpus_folders(data.dataset_path)
+    named = (
+        data.metadata_train_file,
+        data.metadata_eval_file,
+        data.wavs_train_dir,
+        data.wavs_eval_dir,
+    )
+    if len(folders) > 1 and any(named):
+        raise CorpusError(
+            "--metadata-... and --wavs-... name files of one corpus, and there are "
+            f"{len(folders)}: {', '.join(folders)}. Put such files where each corpus has them"
+        )
+    train = partial(
+        read,
         metadata_train=data.metadata_train_file,
         metadata_eval=data.metadata_eval_file,
         wavs_train=data.wavs_train_dir,
         wavs_eval=data.wavs_eval_dir,
         val_fraction=0.0 if separate else data.val_fraction,
     )
+    corpus = join_corpora([train(folder) for folder in folders])
     if not separate:
         return corpus, None
     return corpus, read(data.val_dataset_path, val_fraction=0.0)
