@@ -1,0 +1,1 @@
+"""Which words stand near each reading of a homograph, from HomoRich."""
