@@ -8,6 +8,7 @@ tables, byte by byte.
 """
 
 import argparse
+import os
 import sys
 import zlib
 from pathlib import Path
@@ -30,6 +31,7 @@ _HELD_OUT = 10  # one sentence block in so many is for judging
 def main() -> None:
     args = _parse()
     args.output.mkdir(parents=True, exist_ok=True)
+    os.environ["MYXTTS_PERSIAN_TABLES"] = str(args.output)  # the tagger learns with its own classes
     if args.farsdat:
         farsdat = list(read_farsdat(args.farsdat))
         trees = [sentence for path in args.treebank for sentence in read_treebank(path)]

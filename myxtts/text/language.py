@@ -1,7 +1,8 @@
 """What a language needs to be read, spoken and tested: one row of the table of languages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 LATIN = "abcdefghijklmnopqrstuvwxyz"
 
@@ -27,6 +28,16 @@ class SymbolWords:
         return {"$": self.dollar, "€": self.euro, "£": self.pound}
 
 
+class TextReader(Protocol):
+    """Turns normalised texts of one language into phonemes, better than espeak alone does."""
+
+    def phonemize(self, texts: Sequence[str]) -> list[str]:
+        """Return the IPA of each text, with its punctuation."""
+
+
+Speak = Callable[[str, str], str]  # some words and the code of a language; their IPA by espeak
+
+
 @dataclass(frozen=True, kw_only=True)
 class Language:
     """One language. What has a default may be left open."""
@@ -50,6 +61,7 @@ class Language:
     version: int = 0  # raised where the cleaners change for this language alone
 
     # Phonemes
+    open_reader: Callable[[Speak], TextReader] | None = None  # without one, espeak reads alone
     espeak_letters: str = ""  # that espeak reads besides the alphabet, as a class of characters
     espeak_repairs: tuple[tuple[str, str], ...] = ()  # marks of espeak, and the IPA for them
 

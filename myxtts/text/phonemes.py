@@ -1,4 +1,4 @@
-"""Text to IPA through espeak-ng, with one back-end kept open per process and language."""
+"""Text to IPA by the reader of a language or espeak-ng; each is kept open per process."""
 
 import os
 import re
@@ -9,15 +9,16 @@ from functools import cache
 from typing import Any
 
 from myxtts.text.errors import MissingExtraError
-from myxtts.text.language import Language
+from myxtts.text.language import Language, TextReader
 from myxtts.text.languages import get_language
 from myxtts.text.symbols import DIGITS, PUNCTUATION
 
 _OPEN: dict[tuple[int, str], "_Espeak"] = {}
+_READERS: dict[tuple[int, str], TextReader] = {}
 
 
 class Phonemizer:
-    """The phonemes of one language; every instance shares the open back-end."""
+    """The phonemes of one language by espeak; every instance shares the open back-end."""
 
     def __init__(self, language: str):
         self.language = get_language(language)
@@ -35,9 +36,26 @@ class Phonemizer:
         return "".join(parts).strip()
 
 
-def phonemize(texts: Sequence[str], language: str) -> list[str]:
-    """Turn normalised texts of a language into IPA."""
-    return Phonemizer(language).phonemize(texts)
+def phonemize(texts: Sequence[str], language: str, by_espeak: bool = False) -> list[str]:
+    """Turn normalised texts into IPA, by espeak alone where that is asked for."""
+    reader = None if by_espeak else open_reader(language)
+    return (reader or Phonemizer(language)).phonemize(texts)
+
+
+def open_reader(language: str) -> TextReader | None:
+    """Open the reader of a language once per process; None where espeak reads alone."""
+    row = get_language(language)
+    if row.open_reader is None:
+        return None
+    key = os.getpid(), row.code
+    if key not in _READERS:
+        _READERS[key] = row.open_reader(speak)
+    return _READERS[key]
+
+
+def speak(words: str, language: str) -> str:
+    """Return what espeak says to some words, as a reader asks for it."""
+    return Phonemizer(language).phonemize([words])[0]
 
 
 def espeak_version() -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from myxtts.text.languages.persian.expansion import unify_letters
-from myxtts.text.languages.persian.words import Word
+from myxtts.text.languages.persian.tokens import Word
 from tools.persian.annotated import Sentence
 
 _LINKS = frozenset(("amod", "nmod", "flat"))

@@ -17,7 +17,9 @@ class WapitiTagger:
             weights = dict(line.strip().split(b"=") for line in file)
         count = len(self.labels)
         values = np.zeros(1 + max(map(int, weights)), np.float32)
-        values[np.array(list(map(int, weights)))] = [float.fromhex(x.decode()) for x in weights.values()]
+        values[np.array(list(map(int, weights)))] = [
+            float.fromhex(x.decode()) for x in weights.values()
+        ]
         self.unigrams: dict[bytes, np.ndarray] = {}
         self.bigrams: dict[bytes, np.ndarray] = {}
         start = 0
@@ -53,7 +55,11 @@ def _observe(words: Sequence[str], place: int) -> Iterator[bytes]:
         at = place + offset
         if 0 <= at < len(words):
             return words[at].encode()
-        return b"_x%d" % (at if at < 0 else at - len(words) + 1) if at < 0 else b"_x+%d" % (at - len(words) + 1)
+        return (
+            b"_x%d" % (at if at < 0 else at - len(words) + 1)
+            if at < 0
+            else b"_x+%d" % (at - len(words) + 1)
+        )
 
     yield b""
     for name, offset in ((b"wll", -2), (b"wl", -1), (b"w", 0), (b"wr", 1), (b"wrr", 2)):
@@ -65,7 +71,11 @@ def _observe(words: Sequence[str], place: int) -> Iterator[bytes]:
     for mark, test in ((b"p", _has_mark), (b"n", _has_digit)):
         for name, offset in ((b"l", -1), (b"", 0), (b"r", 1)):
             yield mark + b"?" + name + b"=" + (b"true" if test(word(offset)) else b"false")
-        yield mark + b"?a=" + (b"true" if own and all(test(own[i : i + 1]) for i in range(len(own))) else b"false")
+        yield (
+            mark
+            + b"?a="
+            + (b"true" if own and all(test(own[i : i + 1]) for i in range(len(own))) else b"false")
+        )
 
 
 def _has_mark(word: bytes) -> bool:

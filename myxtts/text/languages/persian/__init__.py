@@ -4,6 +4,7 @@ from myxtts.text.language import Language, words
 from myxtts.text.languages.persian.expansion import expand
 from myxtts.text.languages.persian.hard_sentences import HARD_SENTENCES
 from myxtts.text.languages.persian.latin import spell_latin
+from myxtts.text.languages.persian.reading import Reader
 from myxtts.text.languages.persian.signs import say_lost_signs
 
 PERSIAN = Language(
@@ -19,7 +20,8 @@ PERSIAN = Language(
     expand=expand,
     has_joiners=True,
     spell_latin=spell_latin,
-    version=3,
+    open_reader=Reader,
+    version=4,
     hard_sentences=HARD_SENTENCES,
     # Persian and Arabic are often typed without the letters that distinguish them.
     frequent_words=words(

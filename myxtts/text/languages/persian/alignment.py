@@ -34,7 +34,9 @@ def align(written: Sequence[str], spoken: Sequence[str]) -> list[tuple[slice, sl
                 if end[0] > len(written) or end[1] > len(spoken):
                     continue
                 wanted = "".join(letters[row : end[0]]), "".join(sounds[column : end[1]])
-                total = cost + _distance(*wanted) + 0.3 * (rows + columns - 2 * (rows * columns == 1))
+                total = (
+                    cost + _distance(*wanted) + 0.3 * (rows + columns - 2 * (rows * columns == 1))
+                )
                 if end not in best or total < best[end][0]:
                     best[end] = total, (row, column)
     return _path(best, (len(written), len(spoken)))

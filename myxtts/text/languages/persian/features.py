@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from myxtts.text.languages.persian.tokens import ZWNJ, Word
 from myxtts.text.languages.persian.word_classes import WordClass, class_of
-from myxtts.text.languages.persian.words import ZWNJ, Word
 
 TABLE_BITS = 19
 _EDGE = "<edge>"

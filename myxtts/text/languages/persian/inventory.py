@@ -8,15 +8,14 @@
 | fricatives | f v s z ʃ ʒ x h |
 | others | m n l r j |
 
-Iranian Persian merges ghayn and qaf (q), has no long e or o, and reads "ow" as "o". Stress is a mark
-before the vowel.
+Iranian Persian merges ghayn and qaf (q), has no long e or o, and reads "ow" as "o". Stress is a
+mark before the vowel.
 """
 
 import re
 
 VOWELS = "æeoɒiu"
-CONSONANTS = ("p", "b", "t", "d", "k", "ɡ", "q", "ʔ", "t͡ʃ", "d͡ʒ", "f", "v", "s", "z", "ʃ", "ʒ")
-CONSONANTS += ("x", "h", "m", "n", "l", "r", "j")
+CONSONANTS = tuple("p b t d k ɡ q ʔ t͡ʃ d͡ʒ f v s z ʃ ʒ x h m n l r j".split())
 PHONEMES = (*VOWELS, *CONSONANTS)
 STRESS = "ˈ"
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from myxtts.text.languages.persian.features import hash_features
 from myxtts.text.languages.persian.table_files import read_arrays
-from myxtts.text.languages.persian.words import Word
+from myxtts.text.languages.persian.tokens import Word
 
 
 def ezafe_probabilities(sentences: Sequence[Sequence[Word]]) -> list[np.ndarray]:
