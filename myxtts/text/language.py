@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 LATIN = "abcdefghijklmnopqrstuvwxyz"
 
@@ -28,11 +29,22 @@ class SymbolWords:
         return {"$": self.dollar, "€": self.euro, "£": self.pound}
 
 
+class SpokenWord(NamedTuple):
+    """A written word, its phonemes, and what was decided about it, in words."""
+
+    written: str
+    phonemes: str
+    notes: str = ""
+
+
 class TextReader(Protocol):
     """Turns normalised texts of one language into phonemes, better than espeak alone does."""
 
     def phonemize(self, texts: Sequence[str]) -> list[str]:
         """Return the IPA of each text, with its punctuation."""
+
+    def explain(self, text: str) -> list[SpokenWord]:
+        """Return the words of one text, with what was decided about each."""
 
 
 Speak = Callable[[str, str], str]  # some words and the code of a language; their IPA by espeak
@@ -64,6 +76,11 @@ class Language:
     open_reader: Callable[[Speak], TextReader] | None = None  # without one, espeak reads alone
     espeak_letters: str = ""  # that espeak reads besides the alphabet, as a class of characters
     espeak_repairs: tuple[tuple[str, str], ...] = ()  # marks of espeak, and the IPA for them
+
+    vowelise: Callable[[str, Speak], str] | None = None  # write the vowels that writers leave out
+    judge: Callable[[Path, Speak], list[list[str]]] | None = (
+        None  # a table of figures, by test sets
+    )
 
     # Sentences
     abbreviations: frozenset[str] = frozenset()  # words whose dot does not end a sentence

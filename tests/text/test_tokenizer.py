@@ -95,11 +95,30 @@ def test_the_order_of_languages_does_not_matter():
 
 def test_phonemes_take_any_further_language_without_changing():
     tokenizer = Tokenizer.build(["en"], "phonemes")
-    more = tokenizer.with_languages(["fa", "en", "ja"])
-    assert more.languages == ("en", "fa", "ja") and tokenizer.languages == ("en",)
+    more = tokenizer.with_languages(["de", "en", "hi"])
+    assert more.languages == ("en", "de", "hi") and tokenizer.languages == ("en",)
     assert more.symbols == tokenizer.symbols
     assert more.fingerprint() == tokenizer.fingerprint()
-    assert Tokenizer.from_json(more.to_json()).languages == more.languages
+
+
+def test_a_reader_of_a_language_is_part_of_the_fingerprint_and_is_kept():
+    tokenizer = Tokenizer.build(["en"], "phonemes")
+    more = tokenizer.with_languages(["fa"])
+    assert more.symbols == tokenizer.symbols and more.readers == ("fa",)
+    assert more.fingerprint() != tokenizer.fingerprint()
+    loaded = Tokenizer.from_json(more.to_json())
+    assert loaded.readers == ("fa",) and pickle.loads(pickle.dumps(more)).readers == ("fa",)
+    assert Tokenizer.build(["fa"]).readers == ()  # characters are not read
+
+
+def test_a_voice_from_before_the_reader_is_still_read_by_espeak():
+    document = json.loads(Tokenizer.build(["fa"], "phonemes").to_json())
+    del document["readers"]
+    old = Tokenizer.from_json(json.dumps(document))
+    assert old.decode(old.encode("سلام", "fa")) == "salˈɑm"
+    assert Tokenizer.from_json(old.to_json()).readers == ()
+    new = Tokenizer.build(["fa"], "phonemes")
+    assert new.decode(new.encode("سلام", "fa")) == "sælˈɒm"
 
 
 def test_characters_take_only_a_language_whose_letters_they_have():

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from myxtts.text.languages.persian.alignment import can_be
 from tools.persian.annotated import Sentence
 
 _LEAST_SHARE = 0.8  # of a word's readings that are the same
@@ -13,7 +14,7 @@ def write(sentences: list[Sentence], path: Path) -> None:
     readings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for sentence in sentences:
         for word, spoken in zip(sentence.words, sentence.spoken, strict=True):
-            if spoken and word.is_persian:
+            if spoken and word.is_persian and can_be(word.text, spoken):
                 readings[word.text][spoken] += 1
     rows = []
     for word, counts in sorted(readings.items()):

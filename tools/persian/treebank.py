@@ -50,7 +50,8 @@ def _sentence(lines: list[list[str]]) -> Sentence:
         else:
             words.append(Word(text, True))
             ezafes.append(_has_ezafe(tokens, place))
-    return Sentence(words, ezafes, [None] * len(words))
+    unknown: list[str | None] = [None] * len(words)
+    return Sentence(words, ezafes, unknown, [False] * len(words), [])
 
 
 def _clitics(lines: list[list[str]]) -> set[int]:

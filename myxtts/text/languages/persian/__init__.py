@@ -6,6 +6,8 @@ from myxtts.text.languages.persian.hard_sentences import HARD_SENTENCES
 from myxtts.text.languages.persian.latin import spell_latin
 from myxtts.text.languages.persian.reading import Reader
 from myxtts.text.languages.persian.signs import say_lost_signs
+from myxtts.text.languages.persian.test_sets import judge_test_sets
+from myxtts.text.languages.persian.vowels import vowelise
 
 PERSIAN = Language(
     code="fa",
@@ -21,6 +23,8 @@ PERSIAN = Language(
     has_joiners=True,
     spell_latin=spell_latin,
     open_reader=Reader,
+    vowelise=vowelise,
+    judge=judge_test_sets,
     version=4,
     hard_sentences=HARD_SENTENCES,
     # Persian and Arabic are often typed without the letters that distinguish them.

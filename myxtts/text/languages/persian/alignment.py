@@ -42,6 +42,12 @@ def align(written: Sequence[str], spoken: Sequence[str]) -> list[tuple[slice, sl
     return _path(best, (len(written), len(spoken)))
 
 
+def can_be(written: str, spoken: str) -> bool:
+    """Whether a written word can sound so: at most one consonant in three may differ."""
+    letters, sounds = _letters(written), re.sub(r"(.)\1", r"\1", _sounds(spoken))
+    return _distance(letters, sounds) <= max(len(letters), len(sounds)) / 3 + 0.1
+
+
 def _path(best: dict, end: tuple[int, int]) -> list[tuple[slice, slice]]:
     pairs = []
     while best[end][1] is not None:

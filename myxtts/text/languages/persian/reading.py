@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from myxtts.text.language import Speak
+from myxtts.text.language import Speak, SpokenWord
 from myxtts.text.languages.persian.ezafe import takes_ezafe, with_ezafe, without_ezafe
 from myxtts.text.languages.persian.homographs import Choice, choose_reading
 from myxtts.text.languages.persian.latin import spell_latin
@@ -13,6 +13,7 @@ from myxtts.text.languages.persian.stress import stress
 from myxtts.text.languages.persian.tagger import ezafe_probabilities
 from myxtts.text.languages.persian.tokens import Word, split_words
 
+_WORTH_SAYING = 0.1  # an ezafe that is less likely is not mentioned
 _KEPT_MARKS = re.compile(r"[(),.:;?!¡¿—…]")
 
 
@@ -64,6 +65,11 @@ class Reader:
         """Turn normalised texts into IPA with stress marks and punctuation."""
         return [text.phonemes for text in self.read(texts)]
 
+    def explain(self, text: str) -> list[SpokenWord]:
+        """List the words of one normalised text, with ezafes, homographs and sources."""
+        (found,) = self.read([text])
+        return [SpokenWord(item.word.text, item.phonemes, _notes(item)) for item in found.words]
+
     def _read_words(self, words: list[Word], ezafes: list[float]) -> list[ReadWord]:
         return [self._read_word(words, place, ezafes[place]) for place in range(len(words))]
 
@@ -93,6 +99,18 @@ class Reader:
 
     def _say(self, word: str) -> str:
         return stress(word, self._lexicon.pronounce(word).phonemes)
+
+
+def _notes(item: ReadWord) -> str:
+    notes = [item.source]
+    if item.has_ezafe:
+        notes.append("ezafe, written" if item.word.has_ezafe else f"ezafe {item.ezafe:.0%}")
+    elif item.ezafe >= _WORTH_SAYING:
+        notes.append(f"no ezafe {1 - item.ezafe:.0%}")
+    if item.choice:
+        others = ", ".join(r for r in item.choice.readings if r != item.choice.phonemes)
+        notes.append(f"{item.choice.probability:.0%} sure, not {others}")
+    return "; ".join(notes)
 
 
 def _pause(gap: str) -> str:
