@@ -26,6 +26,7 @@ from myxtts.text.cleaners import CLEANERS_VERSION, normalise
 from myxtts.text.errors import TextError
 from myxtts.text.foreign import latin_words
 from myxtts.text.languages import LANGUAGES, get_language
+from myxtts.text.languages.persian.emoji import is_named
 
 logger = logging.getLogger(__name__)
 
@@ -198,6 +199,7 @@ class Tokenizer:
         A run resumes with the same fingerprint, though a language may be read better than before.
         """
         parts = [self.units, str(CLEANERS_VERSION), *self.symbols]
+        parts += ["named emoji"] if is_named() else []
         if self.units == "phonemes":
             parts.append(phonemes.espeak_version())
             parts += [f"reader of {code}" for code in sorted(self.readers)]

@@ -199,7 +199,7 @@ def test_latin_words_in_persian_are_spelled_where_the_table_lacks_their_letters(
     text = "درگاه USB۳ و é"
     assert own.decode(own.encode(text, "fa")) == "درگاه یو اس بی سه و ای"
     assert own.foreign_words(text, "fa") == ["USB", "é"]
-    assert both.decode(both.encode("درگاه USB", "fa")) == "درگاه usb"
+    assert both.decode(both.encode("درگاه Usb", "fa")) == "درگاه usb"
     assert both.foreign_words(text, "fa") == []
     assert Tokenizer.build(["fa"], "phonemes").foreign_words(text, "fa") == []
     assert Tokenizer.build(["ru"]).foreign_words("порт USB", "ru") == ["USB"]

@@ -50,7 +50,7 @@ def _parts(token: str) -> list[Word]:
             pieces[-1] += ZWNJ + part
         else:
             pieces.append(part)
-    joined = [_read(piece, "", True) for piece in pieces]
+    joined = [word for word in (_read(piece, "", True) for piece in pieces) if word.text]
     return [*joined[:-1], joined[-1]._replace(is_joined=False)] if joined else []
 
 

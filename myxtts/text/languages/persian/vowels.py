@@ -1,5 +1,7 @@
 """Persian with its short vowels and ezafes written out, for readers that cannot guess them."""
 
+import unicodedata
+
 from myxtts.text.language import Speak
 from myxtts.text.languages.persian.inventory import split_phonemes
 from myxtts.text.languages.persian.reading import Reader, ReadWord
@@ -52,7 +54,7 @@ def _ezafe(word: str) -> str:
 def mark_word(word: str, phonemes: str) -> str:
     """Put marks on a word; one whose letters do not fit its sounds stays as it is."""
     marked = _match(word, split_phonemes(phonemes))
-    return word if marked is None else marked
+    return word if marked is None else unicodedata.normalize("NFC", marked)
 
 
 def _match(letters: str, sounds: list[str]) -> str | None:
