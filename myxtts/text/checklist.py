@@ -8,7 +8,7 @@ from myxtts.text.cleaners import normalise
 from myxtts.text.errors import MissingExtraError
 from myxtts.text.language import Language
 from myxtts.text.languages import get_language
-from myxtts.text.phonemes import phonemize
+from myxtts.text.phonemes import open_reader, phonemize
 
 _DATES = ("2024-05-03", "03.05.2024", "03/05/2024")
 
@@ -94,7 +94,7 @@ def _phonemes(row: Language) -> tuple[bool, str]:
 def _reader(row: Language) -> tuple[bool, str]:
     if row.open_reader is None:
         return False, "espeak-ng reads alone"
-    phonemize([row.greeting], row.code)
+    open_reader(row.code)
     return True, "a front end of its own"
 
 

@@ -68,12 +68,16 @@ class Language:
     num2words_code: str | None = None  # without rules of its own; None leaves digits to the voice
     symbol_words: SymbolWords | None = None
     lower_case: Mapping[str, str] = field(default_factory=dict)  # letters with a case of their own
+    foreign_forms: Mapping[str, str] = field(default_factory=dict)  # letters of other keyboards
     has_joiners: bool = False  # zero-width non-joiners are part of the spelling
     spell_latin: Callable[[str], str] | None = None  # Latin words, if not dropped
     version: int = 0  # raised where the cleaners change for this language alone
 
     # Phonemes
     open_reader: Callable[[Speak], TextReader] | None = None  # without one, espeak reads alone
+    reader_packages: tuple[str, ...] = ()  # optional packages that the reader imports
+    reader_letters: str = ""  # a class of characters that only the reader can say
+    reader_extra: str = ""  # the extra to install for them
     espeak_letters: str = ""  # that espeak reads besides the alphabet, as a class of characters
     espeak_repairs: tuple[tuple[str, str], ...] = ()  # marks of espeak, and the IPA for them
 

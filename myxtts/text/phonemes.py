@@ -6,6 +6,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from myxtts.text.errors import MissingExtraError
@@ -23,6 +24,8 @@ class Phonemizer:
     def __init__(self, language: str):
         self.language = get_language(language)
         self._espeak = _open_espeak(self.language)
+        letters = self.language.reader_letters
+        self._reader_only = re.compile(f"[{letters}]") if letters else None
 
     def phonemize(self, texts: Sequence[str]) -> list[str]:
         """Turn each normalised text into IPA with stress marks, ties and its punctuation."""
@@ -30,16 +33,30 @@ class Phonemizer:
 
     def _phonemize_one(self, text: str) -> str:
         parts = []
+        if self._reader_only is not None and self._reader_only.search(text):
+            raise MissingExtraError(f"reading {text[:40]!r}", self.language.reader_extra)
         text = _LONG_WORD.sub(_cut_word, drop_unreadable(text, self.language.code))
         for clause, pause in _clauses(text):
             parts += [self._espeak.speak(clause), pause]
         return "".join(parts).strip()
 
 
-def phonemize(texts: Sequence[str], language: str, by_espeak: bool = False) -> list[str]:
-    """Turn normalised texts into IPA, by espeak alone where that is asked for."""
+def phonemize(texts: Sequence[str], language: str, by_espeak: bool | None = None) -> list[str]:
+    """Turn normalised texts into IPA.
+
+    `by_espeak` chooses between espeak alone and the reader of the language; by default the reader
+    is used where the packages that it needs are installed.
+    """
+    if by_espeak is None:
+        by_espeak = not has_reader(language)
     reader = None if by_espeak else open_reader(language)
     return (reader or Phonemizer(language)).phonemize(texts)
+
+
+def has_reader(language: str) -> bool:
+    """Whether a language has a reader of its own whose packages are installed."""
+    row = get_language(language)
+    return row.open_reader is not None and all(map(find_spec, row.reader_packages))
 
 
 def open_reader(language: str) -> TextReader | None:
@@ -68,9 +85,11 @@ def drop_unreadable(text: str, language: str) -> str:
     return _unreadable(language).sub("", text)
 
 
-def unreadable_characters(text: str, language: str) -> list[str]:
-    """List, with repeats, the characters that `drop_unreadable` removes."""
-    return _unreadable(language).findall(text)
+def unreadable_characters(text: str, language: str, by_espeak: bool = True) -> list[str]:
+    """List, with repeats, the characters that espeak, or else the reader, cannot say."""
+    lost = _unreadable(language).findall(text)
+    letters = "" if by_espeak else get_language(language).reader_letters
+    return [sign for sign in lost if not (letters and re.match(f"[{letters}]", sign))]
 
 
 @cache

@@ -8,7 +8,7 @@ from myxtts.text.cleaners import normalise
 from myxtts.text.errors import TextError
 from myxtts.text.language import SpokenWord
 from myxtts.text.languages import LANGUAGES, get_language
-from myxtts.text.phonemes import open_reader, phonemize, speak, unreadable_characters
+from myxtts.text.phonemes import has_reader, open_reader, phonemize, speak, unreadable_characters
 
 
 class ShownText(NamedTuple):
@@ -23,10 +23,10 @@ class ShownText(NamedTuple):
 def show_text(text: str, language: str) -> ShownText:
     """Read a text and say what was decided about each word."""
     clean = normalise(text, language)
-    reader = open_reader(language)
+    reader = open_reader(language) if has_reader(language) else None
     words = reader.explain(clean) if reader else []
     notes = []
-    lost = Counter(unreadable_characters(clean, language))
+    lost = Counter(unreadable_characters(clean, language, by_espeak=reader is None))
     if lost:
         shown = " ".join(f"{character!r}" for character in lost)
         notes.append(f"{lost.total()} characters are not spoken: {shown}")

@@ -131,7 +131,8 @@ class Tokenizer:
         if self.units == "phonemes":
             self._check_language(language)
             clean = normalise(text, language)
-            counts.update(phonemes.unreadable_characters(clean, language))
+            by_espeak = language not in self.readers
+            counts.update(phonemes.unreadable_characters(clean, language, by_espeak))
         for unit in self._split(self._to_units([text], language)[0]):
             counts.update(self._found(unit, language)[1])
         return counts
@@ -305,7 +306,7 @@ def _with_readers(languages: Iterable[str], units: str) -> tuple[str, ...]:
     """Those of some languages that have a reader of their own."""
     if units != "phonemes":
         return ()
-    return tuple(code for code in languages if get_language(code).open_reader is not None)
+    return tuple(code for code in languages if phonemes.has_reader(code))
 
 
 def _index(table: Sequence[str]) -> dict[str, int]:

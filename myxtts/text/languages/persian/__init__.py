@@ -23,6 +23,7 @@ PERSIAN = Language(
     has_joiners=True,
     spell_latin=spell_latin,
     open_reader=Reader,
+    foreign_forms={"ي": "ی", "ى": "ی", "ك": "ک"},
     vowelise=vowelise,
     judge=judge_test_sets,
     version=4,

@@ -1,6 +1,7 @@
 """Chinese."""
 
 from myxtts.text.language import LATIN, Language, SymbolWords
+from myxtts.text.languages.chinese.reading import Reader
 
 CHINESE = Language(
     code="zh-cn",
@@ -10,6 +11,8 @@ CHINESE = Language(
     alphabet=LATIN,
     is_open_script=True,
     espeak_voice="cmn",
+    open_reader=Reader,
+    reader_packages=("jieba", "pypinyin"),
     espeak_repairs=(
         ("s.", "ʂ"),
         ("i.", "ɨ"),
