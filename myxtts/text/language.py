@@ -75,6 +75,9 @@ class Language:
 
     # Phonemes
     open_reader: Callable[[Speak], TextReader] | None = None  # without one, espeak reads alone
+    espeak_spellings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # letters that it reads wrongly
     reader_packages: tuple[str, ...] = ()  # optional packages that the reader imports
     reader_letters: str = ""  # a class of characters that only the reader can say
     reader_extra: str = ""  # the extra to install for them

@@ -24,6 +24,7 @@ class Phonemizer:
     def __init__(self, language: str):
         self.language = get_language(language)
         self._espeak = _open_espeak(self.language)
+        self._spellings = str.maketrans(dict(self.language.espeak_spellings))
         letters = self.language.reader_letters
         self._reader_only = re.compile(f"[{letters}]") if letters else None
 
@@ -33,6 +34,7 @@ class Phonemizer:
 
     def _phonemize_one(self, text: str) -> str:
         parts = []
+        text = text.translate(self._spellings)
         if self._reader_only is not None and self._reader_only.search(text):
             raise MissingExtraError(f"reading {text[:40]!r}", self.language.reader_extra)
         text = _LONG_WORD.sub(_cut_word, drop_unreadable(text, self.language.code))

@@ -21,8 +21,8 @@ def describe_script(texts: Sequence[str], language: str) -> list[str]:
         found = Counter(name for text in mixed for name in scripts_of(text) - expected)
         names = ", ".join(f"{name} in {count:,}" for name, count in found.most_common())
         findings.append(
-            f"{len(mixed):,} of {len(texts):,} texts have letters of another script than {row.name} "
-            f"is written in ({names}), such as {mixed[0][:_SHOWN]!r}. They are not spoken: correct "
+            f"{len(mixed):,} of {len(texts):,} texts have letters of another script than that of "
+            f"{row.name} ({names}), such as {mixed[0][:_SHOWN]!r}. They are not spoken: correct "
             "the texts, or give these utterances their own language in the metadata"
         )
     return [*findings, *_describe_forms(texts, row.foreign_forms)]

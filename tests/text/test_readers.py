@@ -48,6 +48,8 @@ def test_kanji_without_the_package_are_an_error_that_names_the_extra(monkeypatch
     monkeypatch.setattr(phonemes, "find_spec", lambda name: None)
     tokenizer = Tokenizer.build(["ja"], "phonemes")
     assert tokenizer.readers == () and len(tokenizer.encode("こんにちは", "ja"))
+    three, ten = (tokenizer.encode(number, "ja") for number in ("3", "10"))
+    assert len(three) > 2 and len(ten) > 2  # numbers are written with kanji, and are said
     with pytest.raises(MissingExtraError, match=r"reading '日本' .*myxtts\[japanese\]"):
         tokenizer.encode("日本", "ja")
 
