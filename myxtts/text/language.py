@@ -67,6 +67,10 @@ class Language:
     expand: Callable[[str], str] | None = None  # numbers and abbreviations, by rules of its own
     num2words_code: str | None = None  # without rules of its own; None leaves digits to the voice
     symbol_words: SymbolWords | None = None
+    months: tuple[str, ...] = ()  # as they stand in a date; with them, dates are read
+    date: str = "{day} {month} {year}"  # {ordinal} is the day as an ordinal in words
+    clock: str = ""  # how a time of day is said: "{hour} uhr {minute}"
+    full_hour: str = "{hour}"  # and one without minutes
     lower_case: Mapping[str, str] = field(default_factory=dict)  # letters with a case of their own
     foreign_forms: Mapping[str, str] = field(default_factory=dict)  # letters of other keyboards
     has_joiners: bool = False  # zero-width non-joiners are part of the spelling

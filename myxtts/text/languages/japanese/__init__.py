@@ -28,6 +28,14 @@ JAPANESE = Language(
     reader_letters="\u3400-\u4dbf\u4e00-\u9fff",
     reader_extra="japanese",
     num2words_code="ja",
+    months=(
+        *"1がつ 2がつ 3がつ 4がつ 5がつ 6がつ".split(),
+        *"7がつ 8がつ 9がつ 10がつ 11がつ 12がつ".split(),
+    ),
+    date="{year}ねん{month}{day}にち",
+    clock="{hour}じ{minute}ふん",
+    full_hour="{hour}じ",
+    version=1,
     symbol_words=SymbolWords(
         minus="マイナス",
         point="点",

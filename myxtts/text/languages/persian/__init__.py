@@ -1,13 +1,11 @@
 """Persian, whose letters, numbers and signs are read by rules of their own."""
 
 from myxtts.text.language import Language, words
+from myxtts.text.languages.persian.entrances import judge, open_reader, vowelise
 from myxtts.text.languages.persian.expansion import expand
 from myxtts.text.languages.persian.hard_sentences import HARD_SENTENCES
 from myxtts.text.languages.persian.latin import spell_latin
-from myxtts.text.languages.persian.reading import Reader
 from myxtts.text.languages.persian.signs import say_lost_signs
-from myxtts.text.languages.persian.test_sets import judge_test_sets
-from myxtts.text.languages.persian.vowels import vowelise
 
 PERSIAN = Language(
     code="fa",
@@ -22,10 +20,10 @@ PERSIAN = Language(
     expand=expand,
     has_joiners=True,
     spell_latin=spell_latin,
-    open_reader=Reader,
+    open_reader=open_reader,
     foreign_forms={"ي": "ی", "ى": "ی", "ك": "ک"},
     vowelise=vowelise,
-    judge=judge_test_sets,
+    judge=judge,
     version=4,
     hard_sentences=HARD_SENTENCES,
     # Persian and Arabic are often typed without the letters that distinguish them.

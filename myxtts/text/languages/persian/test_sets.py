@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from myxtts.text.cleaners import normalise
 from myxtts.text.errors import TextError
 from myxtts.text.language import Speak
 from myxtts.text.languages.persian.annotations import annotate, read_pairs
@@ -22,8 +23,6 @@ _HEADER = ["test set", "reader", "PER %", "ezafe P", "R", "F1", "homographs %", 
 
 def judge_test_sets(folder: Path, speak: Speak) -> list[list[str]]:
     """Read the test sets with the front end and with espeak alone; return a table of figures."""
-    from myxtts.text.cleaners import normalise  # it imports the table of languages itself
-
     rows = [_HEADER]
     reader = Reader(speak)
     systems = (
