@@ -74,7 +74,13 @@ def open_reader(language: str) -> TextReader | None:
 
 def speak(words: str, language: str) -> str:
     """Return what espeak says to some words, as a reader asks for it."""
-    return Phonemizer(language).phonemize([words])[0]
+    return _phonemizer(os.getpid(), language).phonemize([words])[0]
+
+
+@cache
+def _phonemizer(_: int, language: str) -> Phonemizer:
+    """One per process: a forked child opens its own espeak."""
+    return Phonemizer(language)
 
 
 def espeak_version() -> str:

@@ -62,17 +62,31 @@ def hash_features(sentences: Sequence[Sequence[Word]]) -> np.ndarray:
         rows += [_attributes(word.text, word.gap.strip()[:1], word.is_joined) for word in words]
         rows += edge
         places.extend(range(start, start + len(words)))
-    values = np.array(rows, np.uint64).reshape(-1, len(_ATTRIBUTES)).T.copy()
-    at = np.array(places, np.int64)
-    return np.stack([_hash(values, at, number) for number in range(len(_PARSED))], axis=1)
+    values = np.array(rows, np.uint64).reshape(-1, len(_ATTRIBUTES))
+    return _mix(values, np.array(places, np.int64)).T
 
 
-def _hash(values: np.ndarray, at: np.ndarray, number: int) -> np.ndarray:
-    mixed = np.full(len(at), number + 1, np.uint64)
-    for attribute, offset in _PARSED[number]:
-        mixed = (mixed ^ values[attribute][at + offset]) * _MIX
-        mixed ^= mixed >> np.uint64(29)
+def _mix(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Hash the values that the templates name, [templates, words]; all templates at once."""
+    mixed = np.repeat(np.arange(1, len(_PARSED) + 1, dtype=np.uint64)[:, None], len(at), axis=1)
+    for chosen, attributes, offsets in _STEPS:
+        part = mixed[chosen] ^ values[at + offsets[:, None], attributes[:, None]]
+        part *= _MIX
+        mixed[chosen] = part ^ (part >> np.uint64(29))
     return (mixed & np.uint64(2**TABLE_BITS - 1)).astype(np.int64)
+
+
+def _steps() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """For the first, second ... part of templates: which have one, its attribute and offset."""
+    steps = []
+    for number in range(max(map(len, _PARSED))):
+        chosen = [place for place, parts in enumerate(_PARSED) if len(parts) > number]
+        parts = np.array([_PARSED[place][number] for place in chosen])
+        steps.append((np.array(chosen), parts[:, 0], parts[:, 1]))
+    return steps
+
+
+_STEPS = _steps()
 
 
 @lru_cache(maxsize=200_000)
