@@ -51,31 +51,30 @@ class WapitiTagger:
 
 
 def _observe(words: Sequence[str], place: int) -> Iterator[bytes]:
-    def word(offset: int) -> bytes:
-        at = place + offset
-        if 0 <= at < len(words):
-            return words[at].encode()
-        return (
-            b"_x%d" % (at if at < 0 else at - len(words) + 1)
-            if at < 0
-            else b"_x+%d" % (at - len(words) + 1)
-        )
-
+    """Yield what the patterns of the model see at a place."""
     yield b""
     for name, offset in ((b"wll", -2), (b"wl", -1), (b"w", 0), (b"wr", 1), (b"wrr", 2)):
-        yield name + b"=" + word(offset)
-    own = word(0)
-    for size in (1, 2, 3):
+        yield name + b"=" + _word(words, place + offset)
+    own = _word(words, place)
+    for size in (1, 2, 3):  # bytes, not letters
         yield b"p%d=" % size + own[:size]
         yield b"s%d=" % size + own[-size:]
     for mark, test in ((b"p", _has_mark), (b"n", _has_digit)):
         for name, offset in ((b"l", -1), (b"", 0), (b"r", 1)):
-            yield mark + b"?" + name + b"=" + (b"true" if test(word(offset)) else b"false")
-        yield (
-            mark
-            + b"?a="
-            + (b"true" if own and all(test(own[i : i + 1]) for i in range(len(own))) else b"false")
-        )
+            yield mark + b"?" + name + b"=" + _truth(test(_word(words, place + offset)))
+        is_all = all(test(own[at : at + 1]) for at in range(len(own)))
+        yield mark + b"?a=" + _truth(is_all)
+
+
+def _word(words: Sequence[str], place: int) -> bytes:
+    """A word, or the name of a place beyond the sentence: _x-1 before it, _x+1 behind it."""
+    if place < 0:
+        return b"_x%d" % place
+    return words[place].encode() if place < len(words) else b"_x+%d" % (place - len(words) + 1)
+
+
+def _truth(value: bool) -> bytes:
+    return b"true" if value else b"false"
 
 
 def _has_mark(word: bytes) -> bool:
