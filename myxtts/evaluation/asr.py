@@ -60,11 +60,14 @@ class Asr(ABC):
 def asr_for(language: str, model: str | os.PathLike | None = None) -> "Asr | None":
     """Return an ASR for a language, or None where there is none.
 
-    The folder of a Whisper model, given or named by MYXTTS_WHISPER_DIR, takes precedence.
+    The folder of a Whisper model or one of sherpa-onnx, given or named by MYXTTS_WHISPER_DIR, takes
+    precedence.
     """
     folder = model or os.environ.get(WHISPER_FOLDER)
     if folder:
-        return Whisper(folder, language)
+        from myxtts.evaluation.sherpa import Sherpa, is_sherpa_folder  # it builds on this module
+
+        return (Sherpa if is_sherpa_folder(folder) else Whisper)(folder, language)
     build = ASRS.get(language)
     return build() if build else None
 
@@ -101,7 +104,7 @@ class Moonshine(Asr):
         from moonshine_voice import get_model_path
 
         files = [path for path in Path(get_model_path("tiny-en")).iterdir() if path.is_file()]
-        return f"{self.name}|{version('moonshine-voice')}|{_files_hash(files)}"
+        return f"{self.name}|{version('moonshine-voice')}|{files_hash(files)}"
 
     def _segments(self, samples: np.ndarray) -> list[str]:
         transcriber = self._idle.get()  # two calls would overwrite each other's state
@@ -146,7 +149,7 @@ class Whisper(Asr):
         """Its weights, the version of what runs them, the language and the settings."""
         files = [path for name in _WHISPER_FILES for path in self._folder.glob(name)]
         ran_by = f"faster-whisper {version('faster-whisper')}, beam {BEAM_SIZE}"
-        return f"{ran_by}|{self._language}|{_files_hash(files)}"
+        return f"{ran_by}|{self._language}|{files_hash(files)}"
 
     def _segments(self, samples: np.ndarray) -> Iterator[str]:
         segments, _ = self._model.transcribe(
@@ -170,7 +173,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _files_hash(paths: Sequence[Path]) -> str:
+def files_hash(paths: Sequence[Path]) -> str:
     """A hash of the contents of files, in any order."""
     digest = hashlib.sha256()
     for path in sorted(paths, key=lambda path: path.name):

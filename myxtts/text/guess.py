@@ -27,7 +27,7 @@ _SCRIPTS = {
     "Han": "\u3400-\u4dbf\u4e00-\u9fff",
     "Devanagari": "\u0900-\u0963\u0971-\u097f",
 }
-_LETTERS = {name: re.compile(f"[{span}]") for name, span in _SCRIPTS.items()}
+SCRIPT_LETTERS = {name: re.compile(f"[{span}]") for name, span in _SCRIPTS.items()}
 # Letters of languages that share the script and are not known here.
 _OTHER_CYRILLIC, _OTHER_ARABIC = re.compile("[іїєґўјљњћђ]"), re.compile("[ٹڈڑےںھۓ]")
 _PERSIAN_FORMS, _ARABIC_FORMS = re.compile("[کی]"), re.compile("[ةأإ]")
@@ -50,7 +50,7 @@ def guess_language(texts: Iterable[str]) -> Guess | None:
     """
     sample = [text[:_MOST_CHARACTERS] for text in islice(texts, _MOST_TEXTS)]
     joined = "\n".join(sample).lower()
-    counts = {name: len(pattern.findall(joined)) for name, pattern in _LETTERS.items()}
+    counts = {name: len(pattern.findall(joined)) for name, pattern in SCRIPT_LETTERS.items()}
     total = sum(counts.values())
     if total < _FEWEST_LETTERS:
         return None

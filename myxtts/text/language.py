@@ -1,7 +1,9 @@
 """What a language needs to be read, spoken and tested: one row of the table of languages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 LATIN = "abcdefghijklmnopqrstuvwxyz"
 
@@ -27,6 +29,27 @@ class SymbolWords:
         return {"$": self.dollar, "€": self.euro, "£": self.pound}
 
 
+class SpokenWord(NamedTuple):
+    """A written word, its phonemes, and what was decided about it, in words."""
+
+    written: str
+    phonemes: str
+    notes: str = ""
+
+
+class TextReader(Protocol):
+    """Turns normalised texts of one language into phonemes, better than espeak alone does."""
+
+    def phonemize(self, texts: Sequence[str]) -> list[str]:
+        """Return the IPA of each text, with its punctuation."""
+
+    def explain(self, text: str) -> list[SpokenWord]:
+        """Return the words of one text, with what was decided about each."""
+
+
+Speak = Callable[[str, str], str]  # some words and the code of a language; their IPA by espeak
+
+
 @dataclass(frozen=True, kw_only=True)
 class Language:
     """One language. What has a default may be left open."""
@@ -44,14 +67,31 @@ class Language:
     expand: Callable[[str], str] | None = None  # numbers and abbreviations, by rules of its own
     num2words_code: str | None = None  # without rules of its own; None leaves digits to the voice
     symbol_words: SymbolWords | None = None
+    months: tuple[str, ...] = ()  # as they stand in a date; with them, dates are read
+    date: str = "{day} {month} {year}"  # {ordinal} is the day as an ordinal in words
+    clock: str = ""  # how a time of day is said: "{hour} uhr {minute}"
+    full_hour: str = "{hour}"  # and one without minutes
     lower_case: Mapping[str, str] = field(default_factory=dict)  # letters with a case of their own
+    foreign_forms: Mapping[str, str] = field(default_factory=dict)  # letters of other keyboards
     has_joiners: bool = False  # zero-width non-joiners are part of the spelling
     spell_latin: Callable[[str], str] | None = None  # Latin words, if not dropped
     version: int = 0  # raised where the cleaners change for this language alone
 
     # Phonemes
+    open_reader: Callable[[Speak], TextReader] | None = None  # without one, espeak reads alone
+    espeak_spellings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # letters that it reads wrongly
+    reader_packages: tuple[str, ...] = ()  # optional packages that the reader imports
+    reader_letters: str = ""  # a class of characters that only the reader can say
+    reader_extra: str = ""  # the extra to install for them
     espeak_letters: str = ""  # that espeak reads besides the alphabet, as a class of characters
     espeak_repairs: tuple[tuple[str, str], ...] = ()  # marks of espeak, and the IPA for them
+
+    vowelise: Callable[[str, Speak], str] | None = None  # write the vowels that writers leave out
+    judge: Callable[[Path, Speak], list[list[str]]] | None = (
+        None  # a table of figures, by test sets
+    )
 
     # Sentences
     abbreviations: frozenset[str] = frozenset()  # words whose dot does not end a sentence

@@ -1,10 +1,10 @@
 """Numbers in words for languages without rules of their own, through num2words."""
 
 import re
-from functools import lru_cache
 
-from myxtts.text.errors import MissingExtraError
+from myxtts.text.dates import say_dates, say_times
 from myxtts.text.language import Language, SymbolWords
+from myxtts.text.number_words import spell_number
 
 # Some languages of num2words fail beyond this many digits, and no listener follows them there.
 _LONGEST_CARDINAL = 15
@@ -17,6 +17,8 @@ _POINT_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\d)"
 def expand_numbers(text: str, language: Language) -> str:
     """Say the numbers, with the signs next to them, and the ampersands of a text."""
     words = language.symbol_words
+    if re.search(r"\d", text):
+        text = say_times(say_dates(text, language), language)
     if words is not None:
         text = text.replace("&", f" {words.ampersand} ")
         text = _say_signs(text, words, language) if re.search(r"\d", text) else text
@@ -61,20 +63,12 @@ def _spell_whole(digits: str, language: Language) -> str:
         return digits
     if len(digits) > _LONGEST_CARDINAL or digits.startswith("0") and len(digits) > 1:
         return _spell_each(digits, language)
-    return _num2words(int(digits), code)
+    return spell_number(int(digits), code)
 
 
 def _spell_each(digits: str, language: Language) -> str:
     """Say each digit by itself."""
     code = language.num2words_code
-    return " ".join(digits if code is None else (_num2words(int(digit), code) for digit in digits))
-
-
-@lru_cache(maxsize=4096)
-def _num2words(value: int, code: str) -> str:
-    # Whole numbers only: its decimals and negatives are wrong or fail in several languages.
-    try:
-        from num2words import num2words
-    except ImportError as error:
-        raise MissingExtraError(f"speaking numbers in {code!r}", "numbers") from error
-    return num2words(value, lang=code)
+    return " ".join(
+        digits if code is None else (spell_number(int(digit), code) for digit in digits)
+    )

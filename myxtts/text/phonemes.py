@@ -1,4 +1,4 @@
-"""Text to IPA through espeak-ng, with one back-end kept open per process and language."""
+"""Text to IPA by the reader of a language or espeak-ng; each is kept open per process."""
 
 import os
 import re
@@ -6,22 +6,27 @@ import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from myxtts.text.errors import MissingExtraError
-from myxtts.text.language import Language
+from myxtts.text.language import Language, TextReader
 from myxtts.text.languages import get_language
 from myxtts.text.symbols import DIGITS, PUNCTUATION
 
 _OPEN: dict[tuple[int, str], "_Espeak"] = {}
+_READERS: dict[tuple[int, str], TextReader] = {}
 
 
 class Phonemizer:
-    """The phonemes of one language; every instance shares the open back-end."""
+    """The phonemes of one language by espeak; every instance shares the open back-end."""
 
     def __init__(self, language: str):
         self.language = get_language(language)
         self._espeak = _open_espeak(self.language)
+        self._spellings = str.maketrans(dict(self.language.espeak_spellings))
+        letters = self.language.reader_letters
+        self._reader_only = re.compile(f"[{letters}]") if letters else None
 
     def phonemize(self, texts: Sequence[str]) -> list[str]:
         """Turn each normalised text into IPA with stress marks, ties and its punctuation."""
@@ -29,15 +34,53 @@ class Phonemizer:
 
     def _phonemize_one(self, text: str) -> str:
         parts = []
+        text = text.translate(self._spellings)
+        if self._reader_only is not None and self._reader_only.search(text):
+            raise MissingExtraError(f"reading {text[:40]!r}", self.language.reader_extra)
         text = _LONG_WORD.sub(_cut_word, drop_unreadable(text, self.language.code))
         for clause, pause in _clauses(text):
             parts += [self._espeak.speak(clause), pause]
         return "".join(parts).strip()
 
 
-def phonemize(texts: Sequence[str], language: str) -> list[str]:
-    """Turn normalised texts of a language into IPA."""
-    return Phonemizer(language).phonemize(texts)
+def phonemize(texts: Sequence[str], language: str, by_espeak: bool | None = None) -> list[str]:
+    """Turn normalised texts into IPA.
+
+    `by_espeak` chooses between espeak alone and the reader of the language; by default the reader
+    is used where the packages that it needs are installed.
+    """
+    if by_espeak is None:
+        by_espeak = not has_reader(language)
+    reader = None if by_espeak else open_reader(language)
+    return (reader or Phonemizer(language)).phonemize(texts)
+
+
+def has_reader(language: str) -> bool:
+    """Whether a language has a reader of its own whose packages are installed."""
+    row = get_language(language)
+    return row.open_reader is not None and all(map(find_spec, row.reader_packages))
+
+
+def open_reader(language: str) -> TextReader | None:
+    """Open the reader of a language once per process; None where espeak reads alone."""
+    row = get_language(language)
+    if row.open_reader is None:
+        return None
+    key = os.getpid(), row.code
+    if key not in _READERS:
+        _READERS[key] = row.open_reader(speak)
+    return _READERS[key]
+
+
+def speak(words: str, language: str) -> str:
+    """Return what espeak says to some words, as a reader asks for it."""
+    return _phonemizer(os.getpid(), language).phonemize([words])[0]
+
+
+@cache
+def _phonemizer(_: int, language: str) -> Phonemizer:
+    """One per process: a forked child opens its own espeak."""
+    return Phonemizer(language)
 
 
 def espeak_version() -> str:
@@ -50,9 +93,11 @@ def drop_unreadable(text: str, language: str) -> str:
     return _unreadable(language).sub("", text)
 
 
-def unreadable_characters(text: str, language: str) -> list[str]:
-    """List, with repeats, the characters that `drop_unreadable` removes."""
-    return _unreadable(language).findall(text)
+def unreadable_characters(text: str, language: str, by_espeak: bool = True) -> list[str]:
+    """List, with repeats, the characters that espeak, or else the reader, cannot say."""
+    lost = _unreadable(language).findall(text)
+    letters = "" if by_espeak else get_language(language).reader_letters
+    return [sign for sign in lost if not (letters and re.match(f"[{letters}]", sign))]
 
 
 @cache

@@ -26,6 +26,7 @@ from myxtts.text.cleaners import CLEANERS_VERSION, normalise
 from myxtts.text.errors import TextError
 from myxtts.text.foreign import latin_words
 from myxtts.text.languages import LANGUAGES, get_language
+from myxtts.text.languages.persian.emoji import is_named
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +39,21 @@ _Found = tuple[tuple[int, ...], tuple[str, ...]]  # ids, and characters that hav
 class Tokenizer:
     """Normalises text, cuts it into characters or phonemes and looks these up; PAD is 0."""
 
-    def __init__(self, table: Sequence[str], languages: Sequence[str], units: str):
+    def __init__(
+        self,
+        table: Sequence[str],
+        languages: Sequence[str],
+        units: str,
+        readers: Iterable[str] | None = None,
+    ):
+        """`readers` are languages that their own readers turn into phonemes: by default all.
+
+        What a voice was trained with stays: one from before a reader existed has none.
+        """
         self.symbols = tuple(table)
         self.languages = tuple(languages)
         self.units = units
+        self.readers = _with_readers(languages, units) if readers is None else tuple(readers)
         self._ids = _index(self.symbols)
         silent = (*symbols.SPECIALS, *symbols.PUNCTUATION)
         self._silent = frozenset(self._ids[symbol] for symbol in silent if symbol in self._ids)
@@ -52,7 +64,7 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers get the table and fill caches of their own.
-        return Tokenizer, (self.symbols, self.languages, self.units)
+        return Tokenizer, (self.symbols, self.languages, self.units, self.readers)
 
     @classmethod
     def build(cls, languages: Sequence[str] = ("en",), units: str = "characters") -> "Tokenizer":
@@ -76,7 +88,8 @@ class Tokenizer:
         added = [code for code in dict.fromkeys(codes) if code not in self.languages]
         for code in added:
             self._check_letters(code)
-        return Tokenizer(self.symbols, (*self.languages, *added), self.units)
+        readers = (*self.readers, *_with_readers(added, self.units))
+        return Tokenizer(self.symbols, (*self.languages, *added), self.units, readers)
 
     @property
     def language_versions(self) -> dict[str, int]:
@@ -126,7 +139,8 @@ class Tokenizer:
         if self.units == "phonemes":
             self._check_language(language)
             clean = normalise(text, language)
-            counts.update(phonemes.unreadable_characters(clean, language))
+            by_espeak = language not in self.readers
+            counts.update(phonemes.unreadable_characters(clean, language, by_espeak))
         for unit in self._split(self._to_units([text], language)[0]):
             counts.update(self._found(unit, language)[1])
         return counts
@@ -152,6 +166,8 @@ class Tokenizer:
         }
         if self.language_versions:
             document["language_versions"] = self.language_versions
+        if self.readers:
+            document["readers"] = self.readers
         return json.dumps(document, ensure_ascii=False, indent=1)
 
     @classmethod
@@ -167,7 +183,9 @@ class Tokenizer:
             raise TextError("this saved tokenizer has no tables of text: make it anew")
         if units not in UNITS or tuple(table[: len(symbols.SPECIALS)]) != symbols.SPECIALS:
             raise TextError("this saved tokenizer has another format: make it anew")
-        tokenizer = cls(table, [get_language(code).code for code in codes], units)
+        languages = [get_language(code).code for code in codes]
+        saved = document.get("readers") or []
+        tokenizer = cls(table, languages, units, [code for code in languages if code in saved])
         tokenizer._tell_other_cleaners(version, document.get("language_versions") or {})
         return tokenizer
 
@@ -190,8 +208,10 @@ class Tokenizer:
         A run resumes with the same fingerprint, though a language may be read better than before.
         """
         parts = [self.units, str(CLEANERS_VERSION), *self.symbols]
+        parts += ["named emoji"] if is_named() else []
         if self.units == "phonemes":
             parts.append(phonemes.espeak_version())
+            parts += [f"reader of {code}" for code in sorted(self.readers)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def _to_units(self, texts: Sequence[str], language: str) -> list[str]:
@@ -199,7 +219,7 @@ class Tokenizer:
         self._check_language(language)
         clean = [normalise(text, language) for text in texts]
         if self.units == "phonemes":
-            return phonemes.phonemize(clean, language)
+            return phonemes.phonemize(clean, language, by_espeak=language not in self.readers)
         spell = None if self._has_latin else get_language(language).spell_latin
         return [spell(text) for text in clean] if spell else clean
 
@@ -288,6 +308,13 @@ class Tokenizer:
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _with_readers(languages: Iterable[str], units: str) -> tuple[str, ...]:
+    """Those of some languages that have a reader of their own."""
+    if units != "phonemes":
+        return ()
+    return tuple(code for code in languages if phonemes.has_reader(code))
 
 
 def _index(table: Sequence[str]) -> dict[str, int]:

@@ -57,6 +57,9 @@ def test_the_commands_are_these():
         "doctor",
         "config create",
         "config show",
+        "text show",
+        "text evaluate",
+        "language check",
     }
 
 

@@ -4,7 +4,7 @@ import builtins
 
 import pytest
 
-from myxtts.text import numbers
+from myxtts.text import number_words
 from myxtts.text.cleaners import normalise
 from myxtts.text.errors import MissingExtraError
 from myxtts.text.languages.english import numbers as english_numbers
@@ -131,7 +131,7 @@ def test_a_missing_package_names_the_extra_but_english_and_persian_do_without(mo
         return original(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_num2words)
-    numbers._num2words.cache_clear()
+    number_words.spell_number.cache_clear()
     assert normalise("21", "en") == "twenty-one"
     assert normalise("21", "fa") == "بیست و یک"
     with pytest.raises(MissingExtraError, match=r"myxtts\[numbers\]"):

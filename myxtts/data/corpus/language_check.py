@@ -9,6 +9,7 @@ from myxtts.data.corpus.utterance import CorpusError
 from myxtts.text.foreign import describe_foreign
 from myxtts.text.guess import Guess, guess_language
 from myxtts.text.languages import get_language
+from myxtts.text.scripts import describe_script
 from myxtts.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ def _check_language(corpus: Corpus, language: str, texts: list[str], tokenizer: 
             _name(language),
             guess.code,
         )
+    for finding in describe_script(texts, language):
+        logger.warning("%s: %s", corpus.root, finding)
     foreign = [word for text in texts for word in tokenizer.foreign_words(text, language)]
     if foreign:
         logger.warning("%s: the texts have %s", corpus.root, describe_foreign(foreign, language))

@@ -13,6 +13,12 @@ ARABIC = Language(
     espeak_voice="ar",
     espeak_repairs=(("a.", "ɑ"), ("i.", "ɨ"), ("u.", "ʊ")),
     num2words_code="ar",
+    months=(
+        *"يناير فبراير مارس أبريل مايو يونيو".split(),
+        *"يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر".split(),
+    ),
+    clock="{hour} و {minute} دقيقة",
+    version=1,
     symbol_words=SymbolWords(
         minus="سالب",
         point="فاصلة",

@@ -13,6 +13,13 @@ HINDI = Language(
     alphabet=_ALPHABET,
     espeak_voice="hi",
     espeak_repairs=(("r.", "ɽ"),),
+    months=(
+        *"जनवरी फरवरी मार्च अप्रैल मई जून".split(),
+        *"जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर".split(),
+    ),
+    clock="{hour} बजकर {minute} मिनट",
+    full_hour="{hour} बजे",
+    version=1,
     symbol_words=SymbolWords(
         minus="ऋण",
         point="दशमलव",

@@ -16,6 +16,14 @@ KOREAN = Language(
     espeak_repairs=(*((f"{letter}-", f"{letter}\u0348") for letter in "kpqst"), ("ʃh", "ʃʰ")),
     espeak_letters="\uac00-\ud7a3",
     num2words_code="ko",
+    months=(
+        *"1월 2월 3월 4월 5월 6월".split(),
+        *"7월 8월 9월 10월 11월 12월".split(),
+    ),
+    date="{year}년 {month} {day}일",
+    clock="{hour}시 {minute}분",
+    full_hour="{hour}시",
+    version=1,
     symbol_words=SymbolWords(
         minus="마이너스",
         point="점",

@@ -13,6 +13,12 @@ RUSSIAN = Language(
     espeak_voice="ru",
     espeak_repairs=(('u"', "ʉ"), ("^", "")),
     num2words_code="ru",
+    months=(
+        *"января февраля марта апреля мая июня".split(),
+        *"июля августа сентября октября ноября декабря".split(),
+    ),
+    clock="{hour} {minute}",
+    version=1,
     symbol_words=SymbolWords(
         minus="минус",
         point="запятая",

@@ -65,3 +65,15 @@ def test_latin_words_in_persian_texts_are_counted_and_shown(caplog):
     caplog.clear()
     check_languages([corpus_of(texts, "fa")], Tokenizer.build(["fa", "en"]))
     assert not caplog.records
+
+
+def test_letters_of_another_script_are_warned_of(caplog):
+    (warning,) = messages(caplog, [*STORIES["en"].split(". "), "He said привет to me."], "en")
+    assert (
+        "1 of " in warning and "Cyrillic in 1" in warning and "'He said привет to me.'" in warning
+    )
+
+
+def test_arabic_ye_and_kaf_of_persian_texts_are_counted(caplog):
+    (warning,) = messages(caplog, [*PERSIAN, "كتاب علي را به يك نفر دادم."], "fa")
+    assert "ي 2 times" in warning and "ك 2 times" in warning

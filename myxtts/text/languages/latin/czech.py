@@ -9,6 +9,12 @@ CZECH = Language(
     alphabet=LATIN + "áéíóúýčďěňřšťůž",
     espeak_voice="cs",
     num2words_code="cs",
+    months=(
+        *"ledna února března dubna května června".split(),
+        *"července srpna září října listopadu prosince".split(),
+    ),
+    clock="{hour} {minute}",
+    version=1,
     symbol_words=SymbolWords(
         minus="minus",
         point="celá",

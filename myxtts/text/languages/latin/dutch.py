@@ -9,6 +9,13 @@ DUTCH = Language(
     alphabet=LATIN + "áäèéëíïóöúü",
     espeak_voice="nl",
     num2words_code="nl",
+    months=(
+        *"januari februari maart april mei juni".split(),
+        *"juli augustus september oktober november december".split(),
+    ),
+    clock="{hour} uur {minute}",
+    full_hour="{hour} uur",
+    version=1,
     symbol_words=SymbolWords(
         minus="min",
         point="komma",

@@ -9,6 +9,13 @@ FRENCH = Language(
     alphabet=LATIN + "àâæçèéêëîïôùûüÿœ",
     espeak_voice="fr-fr",
     num2words_code="fr",
+    months=(
+        *"janvier février mars avril mai juin".split(),
+        *"juillet août septembre octobre novembre décembre".split(),
+    ),
+    clock="{hour} heures {minute}",
+    full_hour="{hour} heures",
+    version=1,
     symbol_words=SymbolWords(
         minus="moins",
         point="virgule",

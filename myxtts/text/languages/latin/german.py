@@ -9,6 +9,14 @@ GERMAN = Language(
     alphabet=LATIN + "ßäöü",
     espeak_voice="de",
     num2words_code="de",
+    months=(
+        *"januar februar märz april mai juni".split(),
+        *"juli august september oktober november dezember".split(),
+    ),
+    date="{ordinal}r {month} {year}",
+    clock="{hour} uhr {minute}",
+    full_hour="{hour} uhr",
+    version=1,
     symbol_words=SymbolWords(
         minus="minus",
         point="komma",

@@ -9,6 +9,14 @@ HUNGARIAN = Language(
     alphabet=LATIN + "áéíóöúüőű",
     espeak_voice="hu",
     num2words_code="hu",
+    months=(
+        *"január február március április május június".split(),
+        *"július augusztus szeptember október november december".split(),
+    ),
+    date="{year} {month} {day}",
+    clock="{hour} óra {minute}",
+    full_hour="{hour} óra",
+    version=1,
     symbol_words=SymbolWords(
         minus="mínusz",
         point="egész",

@@ -9,6 +9,12 @@ ITALIAN = Language(
     alphabet=LATIN + "àèéìíîòóùú",
     espeak_voice="it",
     num2words_code="it",
+    months=(
+        *"gennaio febbraio marzo aprile maggio giugno".split(),
+        *"luglio agosto settembre ottobre novembre dicembre".split(),
+    ),
+    clock="{hour} e {minute}",
+    version=1,
     symbol_words=SymbolWords(
         minus="meno",
         point="virgola",

@@ -9,6 +9,12 @@ POLISH = Language(
     alphabet=LATIN + "óąćęłńśźż",
     espeak_voice="pl",
     num2words_code="pl",
+    months=(
+        *"stycznia lutego marca kwietnia maja czerwca".split(),
+        *"lipca sierpnia września października listopada grudnia".split(),
+    ),
+    clock="{hour} {minute}",
+    version=1,
     symbol_words=SymbolWords(
         minus="minus",
         point="przecinek",

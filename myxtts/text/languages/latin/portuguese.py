@@ -9,6 +9,13 @@ PORTUGUESE = Language(
     alphabet=LATIN + "àáâãçéêíóôõúü",
     espeak_voice="pt-br",
     num2words_code="pt_BR",
+    months=(
+        *"janeiro fevereiro março abril maio junho".split(),
+        *"julho agosto setembro outubro novembro dezembro".split(),
+    ),
+    date="{day} de {month} de {year}",
+    clock="{hour} e {minute}",
+    version=1,
     symbol_words=SymbolWords(
         minus="menos",
         point="vírgula",

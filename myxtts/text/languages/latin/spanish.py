@@ -9,6 +9,13 @@ SPANISH = Language(
     alphabet=LATIN + "áéíñóúü",
     espeak_voice="es",
     num2words_code="es",
+    months=(
+        *"enero febrero marzo abril mayo junio".split(),
+        *"julio agosto septiembre octubre noviembre diciembre".split(),
+    ),
+    date="{day} de {month} de {year}",
+    clock="{hour} {minute}",
+    version=1,
     symbol_words=SymbolWords(
         minus="menos",
         point="coma",

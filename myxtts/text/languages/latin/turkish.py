@@ -9,6 +9,12 @@ TURKISH = Language(
     alphabet=LATIN + "âçîöûüğış",
     espeak_voice="tr",
     num2words_code="tr",
+    months=(
+        *"ocak şubat mart nisan mayıs haziran".split(),
+        *"temmuz ağustos eylül ekim kasım aralık".split(),
+    ),
+    clock="{hour} {minute}",
+    version=1,
     symbol_words=SymbolWords(
         minus="eksi",
         point="virgül",

@@ -1,6 +1,7 @@
 """Persian, whose letters, numbers and signs are read by rules of their own."""
 
 from myxtts.text.language import Language, words
+from myxtts.text.languages.persian.entrances import judge, open_reader, vowelise
 from myxtts.text.languages.persian.expansion import expand
 from myxtts.text.languages.persian.hard_sentences import HARD_SENTENCES
 from myxtts.text.languages.persian.latin import spell_latin
@@ -19,7 +20,11 @@ PERSIAN = Language(
     expand=expand,
     has_joiners=True,
     spell_latin=spell_latin,
-    version=3,
+    open_reader=open_reader,
+    foreign_forms={"ي": "ی", "ى": "ی", "ك": "ک"},
+    vowelise=vowelise,
+    judge=judge,
+    version=4,
     hard_sentences=HARD_SENTENCES,
     # Persian and Arabic are often typed without the letters that distinguish them.
     frequent_words=words(

@@ -10,6 +10,13 @@ _MONTHS = "ژانویه فوریه مارس آوریل مه ژوئن ژوئیه 
 _FIRST_GREGORIAN_YEAR = 1600  # no text in the solar calendar is of a later year
 _FEWEST_PHONE_DIGITS = 7
 _LONGEST_MONTH = 31
+# Months whose names are other words too need a year or the word "ماه" behind them.
+_AMBIGUOUS = frozenset("تیر مهر دی مه اوت مارس".split())
+_LUNAR_MONTHS = "محرم ربیع جمادی رجب شعبان رمضان شوال ذیقعده ذی‌القعده ذیحجه ذی‌الحجه".split()
+_PLAIN = "|".join(
+    name for name in _SOLAR_MONTHS + _MONTHS + _LUNAR_MONTHS if name not in _AMBIGUOUS
+)
+_OTHERS = "|".join(sorted(_AMBIGUOUS))
 
 
 def _year_first(match: re.Match[str]) -> str:
@@ -47,6 +54,12 @@ def _apart(match: re.Match[str]) -> str:
     return match[0].replace("/", " ").replace("-", " ")
 
 
+def _day_of_month(match: re.Match[str]) -> str:
+    """Say the day before the name of a month as an ordinal, as in "سوم خرداد"."""
+    day = int(match[1])
+    return set_apart(match, f"{ordinal(day)} ") if 1 <= day <= _LONGEST_MONTH else match[0]
+
+
 def _time(match: re.Match[str]) -> str:
     """Say hours, and minutes and seconds if there are any."""
     hour, minute, second = (int(part or 0) for part in match.groups())
@@ -72,6 +85,13 @@ def _mobile(match: re.Match[str]) -> str:
 
 # (pattern, what to say), in the order in which `persian` applies them.
 DATE_RULES = (
+    (
+        # Streets and squares that are named after a day have its number as it is.
+        r"(?<!خیابان )(?<!میدان )(?<!بزرگراه )"
+        rf"(?<![\d.,/:-])(\d{{1,2}})\s?(?=(?:{_PLAIN})(?![\u0621-\u06d3])"
+        rf"|(?:{_OTHERS})\s?(?:ماه|\d{{2,4}})(?!\d))",
+        _day_of_month,
+    ),
     # From one date or time to another.
     (r"(?<=/\d|\d\d)-(?=\d{1,4}/\d{1,2}/\d|\d{1,2}:\d\d(?!\d))", " تا "),
     (r"(?<![\d/-])(\d{4})[/-](\d{1,2})[/-](\d{1,2})(?![\d/]|-\d)", _year_first),

@@ -3,8 +3,16 @@
 import re
 
 from myxtts.text.languages.persian.dates import DATE_RULES
-from myxtts.text.languages.persian.numbers import decimal_words, ordinal, whole_number
+from myxtts.text.languages.persian.emoji import say_emoji
+from myxtts.text.languages.persian.net import say_addresses
+from myxtts.text.languages.persian.numbers import (
+    decimal_words,
+    ordinal,
+    spell_digits,
+    whole_number,
+)
 from myxtts.text.languages.persian.signs import SIGN_RULES
+from myxtts.text.languages.persian.units import say_acronyms, say_units
 from myxtts.text.numbers import set_apart
 
 ZWNJ = "\u200c"
@@ -12,7 +20,8 @@ ZWNJ = "\u200c"
 
 def expand(text: str) -> str:
     """Unify the letters of a Persian text and say its numbers, dates, money and abbreviations."""
-    text = unify_letters(text)
+    text = say_addresses(say_emoji(unify_letters(text)))
+    text = say_acronyms(say_units(text))
     for pattern, words in _ABBREVIATIONS:
         text = pattern.sub(words, text)
     if any(character.isdigit() for character in text):
@@ -35,6 +44,7 @@ def join_affixes(text: str) -> str:
     text = re.sub(rf"\u200c(?![{_LETTER}])|(?<![{_LETTER}])\u200c", "", text)
     text = _PREFIX.sub(rf"\1{ZWNJ}", text)
     text = _SUFFIX.sub(rf"{ZWNJ}\1", text)
+    text = _AFTER_HE.sub(rf"{ZWNJ}\1", text)
     return _COMPARATIVE.sub(_join_comparative, text)
 
 
@@ -65,6 +75,7 @@ _LETTER = "\u0621-\u06d3\u064b"
 _PREFIX = re.compile(rf"(?<![{_LETTER}{ZWNJ}])(ن?می) (?=[{_LETTER}]{{2}})")
 _END = rf"(?![{_LETTER}{ZWNJ}])"
 _SUFFIX = re.compile(rf"(?<=[{_LETTER}]) (ها(?:ی(?:ی|م|ت|ش|مان|تان|شان)?)?){_END}")
+_AFTER_HE = re.compile(rf"(?<=[{_LETTER}]ه) (ای|اند){_END}")
 # Next to another adjective, as in "تر و تازه", it is a word whatever stands before.
 _COMPARATIVE = re.compile(
     rf"(?<![{_LETTER}{ZWNJ}])([{_LETTER}{ZWNJ}]{{1,40}}) "
@@ -84,11 +95,17 @@ _ABBREVIATIONS = [
         (_START + r"ه\. ?ش\.?", "هجری شمسی"),
         (_START + r"ه\. ?ق\.?", "هجری قمری"),
         (_START + r"ق\. ?م\.?", "پیش از میلاد"),
-        (_START + r"ص\. ?(?=\d)", "صفحه "),
-        (_START + r"ج\. ?(?=\d)", "جلد "),
+        (_START + r"ص\.? ?(?=\d)", "صفحه "),
+        (_START + r"ج\.? ?(?=\d)", "جلد "),
         (r"\(ع\)", " علیه السلام"),
         (r"\(ص\)", " صلی الله علیه و آله"),
         (r"\(ره\)", " رحمت الله علیه"),
+        (r"\(س\)", " سلام الله علیها"),
+        (r"\(عج\)", " عجل الله تعالی فرجه"),
+        (_START + r"پ\. ?ن\.?", "پی\u200cنوشت"),
+        (_START + r"ر\. ?ک\.?", "رجوع کنید"),
+        (_START + r"ج\. ?ا\.?", "جمهوری اسلامی"),
+        (r"(?<=\d) ?م\.(?= |$)", " میلادی"),
     )
 ]
 _CURRENCIES = {"$": "دلار", "€": "یورو", "£": "پوند", "¥": "ین"}
@@ -96,7 +113,8 @@ _SIGNS = "".join(_CURRENCIES)
 
 
 def _money(match: re.Match[str]) -> str:
-    return set_apart(match, f"{_plain(match[2])} {_CURRENCIES[match[1]]}")
+    magnitude = f" {match[3]}" if match[3] else ""
+    return set_apart(match, f"{_plain(match[2])}{magnitude} {_CURRENCIES[match[1]]}")
 
 
 def _money_after(match: re.Match[str]) -> str:
@@ -112,6 +130,11 @@ def _ordinal(match: re.Match[str]) -> str:
     return set_apart(match, ordinal(int(digits)) + suffix)
 
 
+def _card(match: re.Match[str]) -> str:
+    """Say the number of a bank card, group by group."""
+    return set_apart(match, ", ".join(map(spell_digits, match.groups())))
+
+
 def _plain(number: str) -> str:
     """Say a whole or decimal number, with or without thousands separators."""
     number = number.replace(",", "").replace("/", ".")
@@ -125,10 +148,15 @@ _NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:[./]\d+(?![\d/]))?"
 _NUMBER_RULES = [
     (re.compile(pattern), speak)
     for pattern, speak in (
-        (rf"([{_SIGNS}])\s?({_NUMBER})", _money),
+        (
+            rf"([{_SIGNS}])\s?({_NUMBER})(?:\s?(هزار|میلیون|میلیارد|تریلیون)(?![{_LETTER}]))?",
+            _money,
+        ),
         (rf"{_FREE}({_NUMBER})\s?([{_SIGNS}])", _money_after),
+        (r"(?<![\d-])(\d{4})[ -](\d{4})[ -](\d{4})[ -](\d{4})(?![\d-])", _card),
         *DATE_RULES,
         *SIGN_RULES,
+        (r"(?<=نتیجه )(\d{1,2}) ?[-—] ?(\d{1,2})(?!\d)", r"\1 بر \2"),
         (r"(?<![\d.,/])\d+(?:\.\d+){2,}", lambda m: m[0].replace(".", " نقطه ")),
         (r"(?<![\d.,/])(\d+)(\u200c?م(?:ین)?|[\u200c ]?ام(?:ین)?)(?![\u0621-\u06d3])", _ordinal),
         (r"(?<=,\d{3})-(?=\d{1,3},\d{3})", " تا "),

@@ -7,6 +7,7 @@ _FRACTIONS |= {"⅛": "یک هشتم"}
 _FRACTION = re.compile(rf"(\d?)([{''.join(_FRACTIONS)}])")
 # Another sign than the hyphen, which most often stands for "to" between numbers.
 _MINUS = re.compile(r"(?<=[\d)])\s?\u2212\s?(?=[\d(])")
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORDS = {
     "+": "به علاوه",
     "×": "ضربدر",
@@ -24,7 +25,7 @@ _WORDS = {
 
 def say_lost_signs(text: str) -> str:
     """Say what is written like something else once a text's characters are unified."""
-    text = _FRACTION.sub(_fraction, text)
+    text = _FRACTION.sub(_fraction, _DIRECTION.sub("", text))
     return _MINUS.sub(" منهای ", text)
 
 

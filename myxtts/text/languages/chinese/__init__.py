@@ -1,6 +1,7 @@
 """Chinese."""
 
 from myxtts.text.language import LATIN, Language, SymbolWords
+from myxtts.text.languages.chinese.reading import Reader
 
 CHINESE = Language(
     code="zh-cn",
@@ -10,6 +11,8 @@ CHINESE = Language(
     alphabet=LATIN,
     is_open_script=True,
     espeak_voice="cmn",
+    open_reader=Reader,
+    reader_packages=("jieba", "pypinyin"),
     espeak_repairs=(
         ("s.", "ʂ"),
         ("i.", "ɨ"),
@@ -19,6 +22,14 @@ CHINESE = Language(
         ("ɜ", "3"),  # the third tone; espeak's IPA gives tones one and four the same sign
     ),
     espeak_letters="\u3400-\u4dbf\u4e00-\u9fff",
+    months=(
+        *"1月 2月 3月 4月 5月 6月".split(),
+        *"7月 8月 9月 10月 11月 12月".split(),
+    ),
+    date="{year}年{month}{day}日",
+    clock="{hour}点{minute}分",
+    full_hour="{hour}点",
+    version=1,
     symbol_words=SymbolWords(
         minus="负",
         point="点",
