@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from myxtts.models.layers import sequence_mask
 from myxtts.models.prosody import scaled_pitch
 from myxtts.models.xtts import whole_durations
-from myxtts.training.references import own_references
+from myxtts.training.predictions import TeacherForced
 from myxtts.training.steps import complete
 
 # Fewer utterances say little, and a model that needs more than this is not trained yet.
@@ -19,18 +18,19 @@ PITCH_RANGES, LENGTHS = (1.0, 1.5), (0.85, 1.2)
 
 
 @contextmanager
-def calibrated(model: keras.Model, batches: Iterable[dict[str, tf.Tensor]]) -> Iterator[None]:
+def calibrated(predict: TeacherForced, batches: Iterable[dict[str, tf.Tensor]]) -> Iterator[None]:
     """Let the model have factors for its pitch and its lengths for a while.
 
     They are measured on `batches` of utterances. A model without a calibration stays as it is.
     """
+    model = predict.model
     if not model.contour:
         yield
         return
     factors = (model.calibration.pitch_range, model.calibration.length)
     before = [factor.numpy() for factor in factors]
     try:
-        for factor, value in zip(factors, measure(model, batches), strict=True):
+        for factor, value in zip(factors, measure(predict, batches), strict=True):
             factor.assign(value)
         yield
     finally:
@@ -38,12 +38,12 @@ def calibrated(model: keras.Model, batches: Iterable[dict[str, tf.Tensor]]) -> I
             factor.assign(value)
 
 
-def measure(model: keras.Model, batches: Iterable[dict[str, tf.Tensor]]) -> tuple[float, float]:
+def measure(predict: TeacherForced, batches: Iterable[dict[str, tf.Tensor]]) -> tuple[float, float]:
     """Spread of the recorded pitch over that of the predicted one, and the same of lengths."""
     sums = np.zeros(4)
     seen = 0
     for batch in batches:
-        sums += _sums(model, batch)
+        sums += _sums(predict, batch)
         seen += len(batch["mel_lengths"])
         if seen >= MOST:
             break
@@ -54,15 +54,13 @@ def measure(model: keras.Model, batches: Iterable[dict[str, tf.Tensor]]) -> tupl
     return float(np.clip(spread, *PITCH_RANGES)), float(np.clip(length, *LENGTHS))
 
 
-def _sums(model: keras.Model, batch: dict[str, tf.Tensor]) -> np.ndarray:
+def _sums(predict: TeacherForced, batch: dict[str, tf.Tensor]) -> np.ndarray:
     """Squares of recorded and of predicted pitch about their means; frames and predicted frames."""
-    inputs = own_references(complete(batch))
-    inputs["prior_weight"] = tf.constant(0.0)
-    outputs = model(inputs)
-    hertz, lengths = inputs["pitch"], inputs["mel_lengths"]
+    outputs, batch = predict(batch), complete(batch)
+    hertz, lengths = batch["pitch"], batch["mel_lengths"]
     voiced = sequence_mask(lengths, tf.shape(hertz)[1]) * tf.cast(hertz > 0.0, tf.float32)
     pitches = (scaled_pitch(hertz), outputs["pitch"][:, : tf.shape(hertz)[1]])
-    states = inputs["text_lengths"] * model.token_states
+    states = batch["text_lengths"] * predict.model.token_states
     mask = sequence_mask(states, tf.shape(outputs["log_durations"])[1])
     spoken = whole_durations(outputs["log_durations"], mask, tf.ones_like(lengths, tf.float32))
     found = (*(_squares(one, voiced) for one in pitches), *map(tf.reduce_sum, (lengths, spoken)))

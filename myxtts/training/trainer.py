@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ from myxtts.training.loop import Hook, Listener
 from myxtts.training.losses import XTTSLoss
 from myxtts.training.optimizer import build_optimizer, ema_weights
 from myxtts.training.part_steps import make_parts_step
-from myxtts.training.predictions import predict_mels
+from myxtts.training.predictions import TeacherForced, predict_mels
 from myxtts.training.references import own_references
 from myxtts.training.resuming import (
     check_corpus_facts,
@@ -270,7 +270,9 @@ class XTTSTrainer(TrainingRun):
         cache = self.data.train.cache
         with (
             ema_weights(self.model, optimizer),
-            calibrated(self.model, self._own_validation() or self.data.speaker_batches(MOST)),
+            calibrated(
+                self.teacher_forced, self._own_validation() or self.data.speaker_batches(MOST)
+            ),
         ):
             voices = speaker_embeddings(
                 self.model, self.data.speaker_batches(), len(cache.speakers)
@@ -288,6 +290,11 @@ class XTTSTrainer(TrainingRun):
                 self._gains(),
             )
 
+    @cached_property
+    def teacher_forced(self) -> TeacherForced:
+        """What the model predicts along true alignments, whatever weights it has at the moment."""
+        return TeacherForced(self.model)
+
     def _gains(self) -> np.ndarray:
         """The gains of the post-filter, from some utterances of every speaker."""
         each = -(-POSTFILTER_UTTERANCES // len(self.data.train.cache.speakers))
@@ -297,7 +304,7 @@ class XTTSTrainer(TrainingRun):
             for mel, length, predicted in zip(
                 np.asarray(batch["mel"], np.float32),
                 np.asarray(batch["mel_lengths"]),
-                predict_mels(self.model, batch),
+                predict_mels(self.teacher_forced, batch),
                 strict=True,
             )
         )

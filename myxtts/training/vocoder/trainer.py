@@ -41,7 +41,7 @@ from myxtts.training.ending import Ending
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
 from myxtts.training.loop import Hook, Listener, StepRecord
 from myxtts.training.optimizer import WarmUp
-from myxtts.training.predictions import predict_mels
+from myxtts.training.predictions import TeacherForced, predict_mels
 from myxtts.training.resuming import difference, raise_if_other
 from myxtts.training.run import Schedule, TrainingRun, Wiring, digest
 from myxtts.training.vocoder.losses import SpectralLoss
@@ -227,7 +227,8 @@ class VocoderTrainer(TrainingRun):
 
     def _predictor(self) -> Predictor:
         """How the voice makes teacher-forced mels of recordings, as a vocoder will get them."""
-        model, gains = self.voice.model, None if self.voice.model.refiner else self.voice.gains
+        gains = None if self.voice.model.refiner else self.voice.gains
+        teacher_forced = TeacherForced(self.voice.model)
 
         def predict(split: Split, positions: np.ndarray) -> list[np.ndarray]:
             part = split.keep(np.isin(np.arange(len(split)), positions), ())
@@ -235,7 +236,7 @@ class VocoderTrainer(TrainingRun):
             order = np.flatnonzero(np.isin(np.arange(len(split)), positions))
             found = {}
             for batch in split_batches(part, plan, self.config.data):
-                mels = predict_mels(model, batch, is_refined=True)
+                mels = predict_mels(teacher_forced, batch, is_refined=True)
                 for at, mel in zip(np.asarray(batch["index"]).tolist(), mels, strict=True):
                     found[int(order[at])] = mel if gains is None else sharpen(mel, gains)
             return [found[int(position)] for position in positions]
