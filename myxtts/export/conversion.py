@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from myxtts.errors import UserError
 
-OPSET = 17
+OPSET = 18
 
 
 def convert(function: Callable, inputs: Sequence[tf.TensorSpec], outputs: Sequence[str]) -> Any:

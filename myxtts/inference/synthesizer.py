@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from myxtts.audio.postfilter import sharpen
-from myxtts.data.batches.readers import pad_rows
+from myxtts.data.padding import pad_rows
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
 from myxtts.inference.speaking_options import Delivery, SpeakingOptions, find_language, look_up

@@ -177,14 +177,6 @@ def log_once(logged: set[str], error: AudioError) -> None:
         logger.warning("dropped from its batches: %s", error)
 
 
-def pad_rows(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    """Put rows [length, ...] into one array, with zeros behind their ends."""
-    padded = np.zeros((len(rows), max(map(len, rows)), *rows[0].shape[1:]), dtype)
-    for row, target in zip(rows, padded, strict=True):
-        target[: len(row)] = row
-    return padded
-
-
 def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -> Batch:
     """The parts of a batch that say one thing of each utterance."""
     found = {
