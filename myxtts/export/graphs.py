@@ -51,19 +51,21 @@ def style_graph(model: Any) -> Any:
     return convert(style, inputs, ["styled", "mixed"])
 
 
-def speaker_encoder_graph(model: Any, bands: int) -> Any:
+def speaker_encoder_graph(published: Any) -> Any:
     """Features [windows, frames, bands] of a published encoder to its embeddings."""
-    inputs = [tf.TensorSpec([None, None, bands], tf.float32, name="features")]
-    network = model.published_voice.encoder
-    return convert(lambda features: [network(features)], inputs, ["embedding"])
+    shape = [None, None, published.speaker_encoder.bands]
+    inputs = [tf.TensorSpec(shape, tf.float32, name="features")]
+    return convert(lambda features: [published.encoder(features)], inputs, ["embedding"])
 
 
 def vocoder_graph(model: NeuralVocoder) -> Any:
-    """Mels [1, frames, mels] to waveforms; what is carried over between chunks goes in and out."""
+    """Mels [1, frames, mels] to waveforms; what is carried over between chunks goes in and out.
+
+    The vocoder is in its prepared form.
+    """
     mel = tf.TensorSpec([1, None, model.n_mels], tf.float32, name=MEL)
     if not isinstance(model, ISTFTVocoder):
-        plain = model.prepared()
-        return convert(lambda mel: [plain.waveform(mel)], [mel], [WAVEFORM])
+        return convert(lambda mel: [model.waveform(mel)], [mel], [WAVEFORM])
     twin = RealISTFT(model)
     kinds = ([], tf.int32), ([1], tf.float32), ([], tf.int32)
     clocked = [tf.TensorSpec(*kind, name=name) for kind, name in zip(kinds, CLOCKED, strict=True)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from myxtts.audio.postfilter import sharpen
+from myxtts.checkpoints.voices import ONNX
 from myxtts.data.padding import pad_rows
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
@@ -31,6 +32,7 @@ from myxtts.inference.vocoders import (
     check_name,
     check_samples,
     choose_vocoder,
+    exported_vocoder,
 )
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.foreign import describe_foreign
@@ -80,7 +82,9 @@ class Synthesizer:
     ):
         self.voice, self.may_be_endless = voice, may_be_endless
         self.spec = voice.config.data.audio_spec
-        if isinstance(vocoder, str):
+        if isinstance(vocoder, str) and voice.engine == ONNX:
+            vocoder = exported_vocoder(vocoder, voice)
+        elif isinstance(vocoder, str):
             vocoder = choose_vocoder(vocoder, voice.folder.parent, self.spec)
         self.vocoder = vocoder
         self._has_warned = False

@@ -27,8 +27,8 @@ class SpeakerEncoder:
     def __init__(self, kind: str, network: keras.layers.Layer):
         self.kind, self.network = kind, network
         self._recipe = _recipe_of(kind)
-        self.dim = self._recipe.module.DIM
-        shape = (None, None, self._recipe.module.BANDS)
+        self.dim, self.bands = self._recipe.module.DIM, self._recipe.module.BANDS
+        shape = (None, None, self.bands)
         # One graph for all lengths.
         self._embeddings = tf.function(
             lambda features: self.network(features),
