@@ -99,8 +99,8 @@ class DataConfig(Section):
     )
     text_units: str = option(
         "characters",
-        "what a token stands for",
-        choices=("characters", "phonemes"),
+        "what a token stands for; piper: a code point of espeak's IPA, which players can type",
+        choices=("characters", "phonemes", "piper"),
         affects="features",
     )
 
