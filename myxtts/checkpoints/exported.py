@@ -147,7 +147,9 @@ def _vocoder(graph: Any, record: Any, config: XTTSConfig) -> Any:
     spec = config.data.audio_spec
     sizes = record["hop"], record["n_mels"]
     if sizes != (spec.hop_length, spec.n_mels):
-        raise CheckpointError(f"{graph.path} is a vocoder for other mels than the voice's: {_REMEDY}")
+        raise CheckpointError(
+            f"{graph.path} is a vocoder for other mels than the voice's: {_REMEDY}"
+        )
     return OnnxVocoder(graph, record["kind"], *sizes, record["context_frames"])
 
 

@@ -80,9 +80,7 @@ class RealISTFT:
             now = self._spectra(self._frames_of(self._reflected(samples)))
             pushed = now
             if before is not None:
-                pushed = tuple(
-                    n + MOMENTUM * (n - b) for n, b in zip(now, before, strict=True)
-                )
+                pushed = tuple(n + MOMENTUM * (n - b) for n, b in zip(now, before, strict=True))
             spectra, before = self._as_loud(pushed, mel), now
         return spectra
 

@@ -41,7 +41,7 @@ def model_card(voice: Voice, facts: CardFacts, target: str, weights: str, vocode
         "languages": ", ".join(voice.languages),
         "speakers": f"{len(voice.speakers):,} ({speakers})",
         "text units": voice.tokenizer.units,
-        "audio": f"{data.sample_rate:,} Hz, {data.n_mels} mel bands, {data.hop_length} samples a frame",
+        "audio": f"{data.sample_rate:,} Hz, {data.n_mels} mels, {data.hop_length} samples a frame",
         "vocoder": vocoder,
         "weights": weights,
         "model size": voice.config.model.model_size,

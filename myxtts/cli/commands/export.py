@@ -5,7 +5,8 @@ from pathlib import Path
 
 from myxtts.cli.settings import add_vocoder, add_voice
 from myxtts.cli.terminal import add_command, import_tensorflow, print_line
-from myxtts.workflows.export import TARGETS, ExportSettings
+from myxtts.workflows.export import TARGETS
+from myxtts.workflows.exports.common import ExportSettings, check_free
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -21,6 +22,10 @@ def add(verbs: argparse._SubParsersAction) -> None:
     about += "(default: %(default)s)"
     kinds = ("float32", "float16", "int8")
     parser.add_argument("--weights", choices=kinds, default=kinds[0], help=about)
+    about = "language of a player's voice, which has one (default: the voice's first)"
+    parser.add_argument("--language", metavar="CODE", help=about)
+    about = "a text whose words go into the lexicon of sherpa-onnx (default: some sentences)"
+    parser.add_argument("--words", metavar="FILE", type=Path, help=about)
     about = "licence of the voice, for its model card"
     parser.add_argument("--licence", metavar="TEXT", default="", help=about)
     about = "what the voice was trained on, for its model card"
@@ -29,7 +34,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check what can be checked at once, then load, write and compare."""
-    from myxtts.workflows.export import check_free, export
+    from myxtts.workflows.export import export
 
     check_free(args.output)
     import_tensorflow()
@@ -44,5 +49,7 @@ def run(args: argparse.Namespace) -> None:
         args.weights,
         args.licence,
         args.training_data,
+        args.language,
+        args.words,
     )
     export(args.target, settings, print_line)

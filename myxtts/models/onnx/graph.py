@@ -35,9 +35,9 @@ class Graph:
                 content, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime's own have no common base
-            raise GraphError(f"{path} is no graph that can be run ({_first(error)}): {_REMEDY}") from (
-                error
-            )
+            raise GraphError(
+                f"{path} is no graph that can be run ({_first(error)}): {_REMEDY}"
+            ) from (error)
         self.path = path
         self.inputs = {one.name: _TYPES.get(one.type) for one in self._session.get_inputs()}
         self.shapes = {one.name: tuple(one.shape) for one in self._session.get_inputs()}
