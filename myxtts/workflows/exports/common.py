@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from myxtts import atomic
-from myxtts.config.documents import MOST_JSON_BYTES, DocumentError, read_document
+from myxtts.config.documents import MOST_JSON_BYTES, DocumentError, parse_json, read_document
 from myxtts.errors import UserError
 from myxtts.workflows.parity import Case, Parity
 
