@@ -19,7 +19,7 @@ def sherpa_metadata(single: SingleFile) -> dict[str, Any]:
     is_spelled = voice.tokenizer.units == CHARACTERS
     facts = {
         "model_type": "vits",
-        "comment": "piper" if not is_spelled else "myxtts",
+        "comment": "piper",  # which says what the inputs are
         "language": row.name,
         "voice": row.espeak_voice,
         "version": 1,

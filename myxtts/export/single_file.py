@@ -6,6 +6,7 @@ that players may put them wherever they are used to.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class SingleFile:
         ]
         if len(self.voice.speakers) > 1:
             inputs.append(tf.TensorSpec([1], tf.int64, name="sid"))
+        _ = self.vectors  # now: in the graph they have no values
         return convert(self.speak, inputs, OUTPUTS)
 
     def speak(self, ids, lengths, scales, sid=None) -> list[tf.Tensor]:
@@ -64,14 +66,13 @@ class SingleFile:
 
     def _said(self, tokens, scales, sid) -> Mapping[str, tf.Tensor]:
         voice, model = self.voice, self.voice.model
-        vectors = np.asarray(model.styled(tf.constant(voice.voices)))
         speaker = tf.zeros([1], tf.int32) if sid is None else tf.cast(sid, tf.int32)
         rate = 1.0 / tf.clip_by_value(scales[1:2], 1.0 / FASTEST, 1.0 / SLOWEST)
         given = {
             "tokens": tokens[None],
             "text_lengths": tf.shape(tokens)[:1],
             "language": tf.constant([voice.languages.index(self.language)]),
-            "voice": tf.gather(vectors, speaker),
+            "voice": tf.gather(self.vectors, speaker),
             "speaking_rate": rate,
             "seed": tf.constant(0),
             "temperature": scales[0],
@@ -79,6 +80,11 @@ class SingleFile:
         }
         method = model.synthesize_refined if self._is_refined else model.synthesize
         return traced_anew(method, *(given[name] for name in argument_names(method)))
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """The embeddings [speakers, dim] of the speakers, with their styles."""
+        return np.asarray(self.voice.model.styled(tf.constant(self.voice.voices)))
 
     @property
     def temperature(self) -> float:

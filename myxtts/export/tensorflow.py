@@ -18,15 +18,15 @@ def write_saved_model(folder: Path, voice: Voice, vocoder: Any) -> None:
     """Write the signatures `speak`, `reference` and, of a vocoder with weights, `vocode`."""
     model = voice.model
     module = tf.Module()
-    module.model = model
+    # Not the model itself: all of its compiled methods would be saved, used or not.
+    module.weights = [variable.value for variable in model.variables]
     method = model.synthesize_refined if model.refiner else model.synthesize
     signatures = {SPEAK: _signature(method, voice=[None, model.speaker_embedding_dim])}
     if not model.wants_embeddings:
         signatures[REFERENCE] = _signature(model.encode_voice, mel=[None, None, model.n_mels])
     if vocoder.has_weights:
-        module.vocoder = vocoder
+        module.weights += [variable.value for variable in vocoder.variables]
         signatures[VOCODE] = _vocoding(vocoder)
-    module.signatures_of_voice = list(signatures.values())
     tf.saved_model.save(module, str(folder), signatures=signatures)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RATES = (0.5, 1.0, 2.0)
 MOST_TEXTS, MOST_SPEAKERS = 6, 3  # of a language, and of a voice
-MOST_DIFFERENCE = 1e-3  # of samples within -1 .. 1, and of log-mels
+MOST_MEL, MOST_RMS = 1e-3, 3e-3  # of log-mels, and of samples within -1 .. 1
 # A duration is rounded to whole frames: once in a while it falls on the other side.
 MOST_ROUNDED = 0.02
 
@@ -58,8 +58,8 @@ class Parity:
         few = max(1, round(MOST_ROUNDED * self.cases)) if self.largest_duration <= 1 else 0
         if self.other_durations > few or self.mel is None or self.rms is None:
             return False
-        is_near = self.rms <= MOST_DIFFERENCE or not self.judges_samples
-        return is_near and self.mel <= MOST_DIFFERENCE
+        is_near = self.rms <= MOST_RMS or not self.judges_samples
+        return is_near and self.mel <= MOST_MEL
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -28,7 +28,7 @@ def export_onnx(trained: "Synthesizer", settings: ExportSettings, tell: Tell) ->
 
     with new_folder(settings.output) as draft:
         fill_folder(draft, trained.voice, trained.vocoder.model, settings.weights)
-        exported = Synthesizer.load(draft)
+        exported = Synthesizer.load(draft, may_be_endless=True)
         cases, has_graph = choose_cases(trained.voice), trained.vocoder.model.has_weights
         parity = compare(cases, speaker(trained), speaker(exported), has_graph)
         tell(f"parity: {parity}")
@@ -53,7 +53,7 @@ def export_saved_model(trained: "Synthesizer", settings: ExportSettings, tell: T
         vocoder = trained.vocoder
         if has_graph:
             vocoder = Vocoder(SavedVocoder(model, vocoder.model))
-        saved = Synthesizer(replace(trained.voice, model=model), vocoder)
+        saved = Synthesizer(replace(trained.voice, model=model), vocoder, may_be_endless=True)
         cases = choose_cases(trained.voice)
         parity = compare(cases, speaker(trained), speaker(saved), has_graph)
         tell(f"parity: {parity}")
