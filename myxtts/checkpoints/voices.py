@@ -294,8 +294,13 @@ def _misfit_of(files: VoiceFiles) -> str:
 
 
 def _builder() -> Callable:
-    from myxtts.models.xtts import build_xtts
-
+    try:
+        from myxtts.models.xtts import build_xtts
+    except ModuleNotFoundError as error:
+        raise CheckpointError(
+            f"a trained voice needs TensorFlow and Keras ({error}): install them with pip install "
+            "'myxtts[cpu]' or 'myxtts[gpu]', or let `myxtts export` make a voice that needs neither"
+        ) from error
     return build_xtts
 
 
