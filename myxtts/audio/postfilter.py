@@ -7,9 +7,9 @@ modulation spectrum for statistical parametric speech synthesis", 2016.)
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
-import scipy.fft
 
 WINDOW, HOP = 32, 8  # frames: .37 s and .09 s
 BINS = WINDOW // 2 + 1
@@ -45,8 +45,17 @@ def sharpen(mel: np.ndarray, gains: np.ndarray) -> np.ndarray:
         found[at] += window
         weight[at] += np.square(SHAPE)
     inner = slice(WINDOW, WINDOW + len(mel))
-    filtered = scipy.fft.idct(found[inner] / weight[inner], axis=1, norm="ortho")
+    filtered = (found[inner] / weight[inner]) @ cosines(mel.shape[1]).T
     return (filtered + mean).astype(mel.dtype)
+
+
+@lru_cache(maxsize=4)
+def cosines(mels: int) -> np.ndarray:
+    """The orthonormal cosine transform [mels, cepstra]; its transpose is the way back."""
+    at, order = np.arange(mels) + 0.5, np.arange(mels)
+    table = np.cos(np.pi / mels * at[:, None] * order) * np.sqrt(2.0 / mels)
+    table[:, 0] *= np.sqrt(0.5)
+    return table
 
 
 def _power(mel: np.ndarray) -> np.ndarray:
@@ -62,6 +71,6 @@ def _spectra(mel: np.ndarray) -> tuple[np.ndarray, int]:
     """
     behind = WINDOW + -len(mel) % HOP
     padded = np.pad(mel.astype(np.float64), ((WINDOW, behind), (0, 0)), mode="edge")
-    cepstra = scipy.fft.dct(padded, axis=1, norm="ortho")
+    cepstra = padded @ cosines(mel.shape[1])
     windows = np.lib.stride_tricks.sliding_window_view(cepstra, WINDOW, axis=0)[::HOP]
     return np.fft.rfft(windows.swapaxes(1, 2) * SHAPE, axis=1), len(padded)

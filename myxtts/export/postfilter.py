@@ -4,10 +4,9 @@ Windows, gains and windows again are one product with a matrix for each cepstral
 """
 
 import numpy as np
-import scipy.fft
 import tensorflow as tf
 
-from myxtts.audio.postfilter import HOP, SHAPE, WINDOW
+from myxtts.audio.postfilter import HOP, SHAPE, WINDOW, cosines
 
 
 class Sharpening:
@@ -15,7 +14,7 @@ class Sharpening:
 
     def __init__(self, gains: np.ndarray):
         mels = gains.shape[1]
-        self._cepstra = scipy.fft.dct(np.eye(mels), axis=1, norm="ortho").astype(np.float32)
+        self._cepstra = cosines(mels).astype(np.float32)
         spectra = np.fft.rfft(np.eye(WINDOW) * SHAPE, axis=1)  # of each frame of a window
         amplified = spectra[None] * gains.T[:, None, :]
         filters = np.fft.irfft(amplified, WINDOW, axis=2) * SHAPE[:, 0]

@@ -1,6 +1,7 @@
 """An ONNX graph that is run by the names of its inputs and outputs."""
 
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +23,41 @@ class Graph:
     """A session of onnxruntime. It runs on one core: sentences are what is run in parallel."""
 
     def __init__(self, content: bytes, path: Path, threads: int = 1):
-        runtime = import_onnxruntime()
         # A file may name any path as the home of its weights, also outside of its folder.
         if _EXTERNAL.search(content):
             raise GraphError(f"{path} refers to weights in other files, which is not read")
+        self.path = path
+        self._content, self._threads = content, threads
+
+    @cached_property
+    def _session(self) -> Any:
+        """Opened when it is first needed: few texts need the graphs of cloning."""
+        runtime = import_onnxruntime()
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        providers = ["CPUExecutionProvider"]
         try:
-            self._session = runtime.InferenceSession(
-                content, options, providers=["CPUExecutionProvider"]
-            )
+            return runtime.InferenceSession(self._content, options, providers=providers)
         except Exception as error:  # onnxruntime's own have no common base
-            raise GraphError(
-                f"{path} is no graph that can be run ({_first(error)}): {_REMEDY}"
-            ) from (error)
-        self.path = path
-        self.inputs = {one.name: _TYPES.get(one.type) for one in self._session.get_inputs()}
-        self.shapes = {one.name: tuple(one.shape) for one in self._session.get_inputs()}
-        self.outputs = [one.name for one in self._session.get_outputs()]
+            said = f"{self.path} is no graph that can be run ({_first(error)}): {_REMEDY}"
+            raise GraphError(said) from error
+
+    @cached_property
+    def inputs(self) -> dict[str, Any]:
+        """The types of the inputs by name."""
+        return {one.name: _TYPES.get(one.type) for one in self._session.get_inputs()}
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple]:
+        """The shapes of the inputs by name."""
+        return {one.name: tuple(one.shape) for one in self._session.get_inputs()}
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        """The names of the outputs."""
+        return [one.name for one in self._session.get_outputs()]
 
     def run(self, **values: Any) -> dict[str, np.ndarray]:
         """The outputs by name. A value is converted to what its input takes."""

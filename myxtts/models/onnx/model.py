@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from myxtts.audio.speaker_features import SAMPLE_RATE
-from myxtts.audio.speaker_recipes import RECIPES, embed_recording
 from myxtts.models.onnx.graph import Graph
 
 SAID = ("tokens", "text_lengths", "language", "voice", "speaking_rate")
@@ -18,18 +16,22 @@ SPOKEN = ("mel", "mel_lengths", "durations")
 class OnnxSpeakerEncoder:
     """A published speaker encoder: recordings to embeddings."""
 
-    sample_rate = SAMPLE_RATE
+    sample_rate = 16000  # of all published encoders
 
     def __init__(self, kind: str, graph: Graph):
         self.kind = kind
-        self._graph = graph.check({"features"}, {"embedding"})
+        self._graph = graph
 
     def embed(self, samples: np.ndarray, sample_rate: int) -> np.ndarray:
         """Return the embedding of a recording [samples] of any length: float32 [dim]."""
+        # Only cloning needs it, and it takes a while to import.
+        from myxtts.audio.speaker_recipes import RECIPES, embed_recording
+
         return embed_recording(samples, sample_rate, RECIPES[self.kind], self._run)
 
     def _run(self, windows: np.ndarray) -> np.ndarray:
-        return self._graph.run(features=windows)["embedding"]
+        graph = self._graph.check({"features"}, {"embedding"})
+        return graph.run(features=windows)["embedding"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,7 @@ class OnnxModel:
         self._acoustic = acoustic.check(set(SAID), set(SPOKEN))
         self.wants_embeddings = speaker_encoder is not None
         self.published_voice = PublishedEncoder(speaker_encoder) if speaker_encoder else None
-        needed = {"embedding"} if speaker_encoder else {"mel", "lengths"}
-        self._reference = reference.check(needed, {"voice"})
+        self._reference = reference
         self._style = style.check({"voice", "weights"}, {"styled", "mixed"}) if style else None
 
     def synthesize(self, *said: Any) -> Mapping[str, np.ndarray]:
@@ -71,11 +72,13 @@ class OnnxModel:
 
     def encode_voice(self, mel: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """The speaker embeddings [batch, voice_dim] of mels."""
-        return self._reference.run(mel=mel, lengths=lengths)["voice"]
+        graph = self._reference.check({"mel", "lengths"}, {"voice"})
+        return graph.run(mel=mel, lengths=lengths)["voice"]
 
     def encode_embedding(self, embedding: np.ndarray) -> np.ndarray:
         """The same of a published encoder's embeddings."""
-        return self._reference.run(embedding=embedding)["voice"]
+        graph = self._reference.check({"embedding"}, {"voice"})
+        return graph.run(embedding=embedding)["voice"]
 
     def styled(self, voice: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Voices with their style, or with one mixed of the tokens by weights [batch, tokens]."""
