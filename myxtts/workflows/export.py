@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from myxtts.errors import UserError
-from myxtts.workflows.exports.common import ExportSettings, Tell, check_free
+from myxtts.workflows.exports.settings import TARGETS, ExportSettings, check_free
 
-TARGETS = ("onnx", "piper", "sherpa", "saved-model")
+Tell = Callable[[str], None]
 
 
 def export(target: str, settings: ExportSettings, tell: Tell = print) -> None:

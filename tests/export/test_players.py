@@ -16,7 +16,7 @@ from myxtts.inference.synthesizer import Synthesizer
 from myxtts.models.onnx.graph import Graph
 from myxtts.text.tokenizer import Tokenizer
 from myxtts.workflows.export import export
-from myxtts.workflows.exports.common import ExportSettings
+from myxtts.workflows.exports.settings import ExportSettings
 from tests.helpers.small_voice import small_run
 
 pytest.importorskip("tf2onnx", reason="tf2onnx is not installed: the extra `export`")

@@ -16,7 +16,7 @@ from myxtts.errors import UserError
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.synthesizer import Synthesizer
 from myxtts.workflows.export import export
-from myxtts.workflows.exports.common import ExportSettings
+from myxtts.workflows.exports.settings import ExportSettings
 from myxtts.workflows.parity import Case, Parity, choose_cases, compare
 from tests.helpers.make_voice import make_voice
 from tests.helpers.small_voice import small_run
@@ -103,7 +103,7 @@ def test_the_folder_has_a_card_and_a_report(folder):
     card = (folder / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "| licence of the voice | CC0 |" in card and "consent" in card
     report = json.loads((folder / "parity.json").read_text())
-    assert report["cases"] >= 6 and report["other_durations"] == 0 and report["rms"] < 1e-3
+    assert report["cases"] >= 6 and report["other_durations"] == 0 and report["rms"] < 3e-3
 
 
 @pytest.mark.parametrize("weights, share", [("float16", 0.7), ("int8", 0.6)])
@@ -118,7 +118,7 @@ def test_fewer_bits_make_smaller_files(run, folder, tmp_path, weights, share):
 def test_a_voice_with_a_refiner_draws_the_same_noise(tmp_path):
     run = small_run(tmp_path / "run", languages=("en",), refiner_layers=1)
     export("onnx", ExportSettings(str(run), tmp_path / "out"), quiet)
-    pair = Synthesizer.load(run), Synthesizer.load(tmp_path / "out")
+    pair = [Synthesizer.load(one, may_be_endless=True) for one in (run, tmp_path / "out")]
     said = [one.speak("Hello.", seed=7, temperature=0.6, refine_steps=2) for one in pair]
     np.testing.assert_allclose(said[0].mel, said[1].mel, atol=1e-3)
     other = pair[1].speak("Hello.", seed=8, temperature=0.6, refine_steps=2)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from myxtts.cli.settings import add_vocoder, add_voice
 from myxtts.cli.terminal import add_command, import_tensorflow, print_line
-from myxtts.workflows.export import TARGETS
-from myxtts.workflows.exports.common import ExportSettings, check_free
+from myxtts.workflows.exports.settings import TARGETS, WEIGHTS, ExportSettings, check_free
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
@@ -20,8 +19,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     add_vocoder(parser)
     about = "how weights are stored; fewer bits make smaller files and cost a little quality "
     about += "(default: %(default)s)"
-    kinds = ("float32", "float16", "int8")
-    parser.add_argument("--weights", choices=kinds, default=kinds[0], help=about)
+    parser.add_argument("--weights", choices=WEIGHTS, default=WEIGHTS[0], help=about)
     about = "language of a player's voice, which has one (default: the voice's first)"
     parser.add_argument("--language", metavar="CODE", help=about)
     about = "a text whose words go into the lexicon of sherpa-onnx (default: some sentences)"

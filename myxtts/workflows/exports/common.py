@@ -1,15 +1,16 @@
-"""What all exports share: their settings, the card and the report, and that nothing is replaced."""
+"""What all exports share: the card, the report, and a folder that is whole or absent."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from myxtts import atomic
 from myxtts.config.documents import MOST_JSON_BYTES, DocumentError, parse_json, read_document
 from myxtts.errors import UserError
+from myxtts.workflows.exports.settings import FLOAT32, ExportSettings
 from myxtts.workflows.parity import Case, Parity
 
 if TYPE_CHECKING:
@@ -20,23 +21,8 @@ if TYPE_CHECKING:
 
 CARD, REPORT = "MODEL_CARD.md", "parity.json"
 _EVALUATION = Path("evaluation", "evaluation.json")
-_FLOAT32 = "float32"
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class ExportSettings:
-    """What is exported, and what its card says of it."""
-
-    voice: str
-    output: Path
-    vocoder: str = "auto"
-    weights: str = _FLOAT32
-    licence: str = ""
-    data: str = ""
-    language: str | None = None
-    words: Path | None = None
 
 
 def speaker(synthesizer: "Synthesizer") -> Callable[[Case], "Speech"]:
@@ -49,15 +35,9 @@ def speaker(synthesizer: "Synthesizer") -> Callable[[Case], "Speech"]:
     )
 
 
-def check_free(path: Path) -> None:
-    """Raise where something is in the way: an export replaces nothing."""
-    if path.exists():
-        raise UserError(f"{path} is there already: remove it, or choose another place with -o")
-
-
 def check_parity(parity: Parity, settings: ExportSettings) -> None:
     """Raise where an export of all bits deviates; fewer bits have a price, which is reported."""
-    if settings.weights == _FLOAT32 and not parity.holds:
+    if settings.weights == FLOAT32 and not parity.holds:
         raise UserError(
             f"the export does not speak as the voice does ({parity}): nothing was written. Report "
             "this with the voice's config.yaml, and use the voice as it is"
@@ -65,7 +45,7 @@ def check_parity(parity: Parity, settings: ExportSettings) -> None:
 
 
 def check_float32(settings: ExportSettings) -> None:
-    if settings.weights != _FLOAT32:
+    if settings.weights != FLOAT32:
         raise UserError(f"--weights {settings.weights} is for ONNX files: leave it out")
 
 

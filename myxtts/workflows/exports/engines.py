@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from myxtts.workflows.exports.common import (
     CARD,
     REPORT,
-    ExportSettings,
     Tell,
     card_and_report,
     check_float32,
@@ -15,6 +14,7 @@ from myxtts.workflows.exports.common import (
     size_of,
     speaker,
 )
+from myxtts.workflows.exports.settings import ExportSettings
 from myxtts.workflows.parity import choose_cases, compare
 
 if TYPE_CHECKING:

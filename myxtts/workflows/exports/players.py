@@ -13,16 +13,15 @@ from myxtts.text.languages import LANGUAGES
 from myxtts.workflows.exports.common import (
     CARD,
     REPORT,
-    ExportSettings,
     Tell,
     card_and_report,
-    check_free,
     check_parity,
     new_folder,
     size_of,
     speaker,
     to_json,
 )
+from myxtts.workflows.exports.settings import ExportSettings, check_free
 from myxtts.workflows.parity import Case, Parity, choose_cases, compare
 
 if TYPE_CHECKING:
