@@ -99,7 +99,7 @@ class DataConfig(Section):
     )
     text_units: str = option(
         "characters",
-        "what a token stands for; piper: a code point of espeak's IPA, which players can type",
+        "what a token stands for; piper: what players can type",
         choices=("characters", "phonemes", "piper"),
         affects="features",
     )
