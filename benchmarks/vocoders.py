@@ -204,7 +204,7 @@ def trunk_alone(args: argparse.Namespace, spec) -> Callable:
 
     model = load_vocoder(args.istft).model
     signature = [tf.TensorSpec([1, None, spec.n_mels], tf.float32)]
-    trunk = tf.function(model._trunk_outputs, input_signature=signature)
+    trunk = tf.function(model.trunk_outputs, input_signature=signature)
     return lambda mel: trunk(mel[None])
 
 

@@ -9,7 +9,6 @@ import contextlib
 import errno
 import logging
 import os
-import resource
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -108,6 +107,8 @@ def set_aside_of(target: Path) -> Path:
 
 def sync(path: Path) -> None:
     """Have a file, or the names in a folder, written to the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -153,6 +154,8 @@ def explain(path: Path, error: OSError, *, kept: str = "") -> str:
 
 def too_large(path: Path) -> str:
     """What to do about EFBIG."""
+    import resource  # which Windows has not
+
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit == resource.RLIM_INFINITY:
         return (

@@ -12,6 +12,9 @@ _KINDS = (
     (stat.S_ISCHR, "a character device"),
     (stat.S_ISBLK, "a block device"),
 )
+# Windows has only the last of the others, and needs it.
+_OTHER_FLAGS = ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in _OTHER_FLAGS)
 
 
 class NotRegularError(OSError):
@@ -28,7 +31,7 @@ def open_regular(path: str | os.PathLike[str]) -> FileIO:
     # Looked at before it is opened, since opening a device may already do something; and again
     # afterwards, since it may be another file by then.
     check_regular(path, os.stat(path))
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, _FLAGS)
     try:
         check_regular(path, os.fstat(descriptor))
     except NotRegularError:

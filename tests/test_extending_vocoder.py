@@ -88,7 +88,7 @@ def test_the_row_is_trained_saved_loaded_and_speaks(tmp_path):
     np.testing.assert_array_equal(found.model.project.kernel, trainer.model.project.kernel)
     assert found.kind == "toy" and np.abs(found.model.project.kernel - before).max() > 0
 
-    voice = SimpleNamespace(config=config, folder=tmp_path / "run" / "voice")
+    voice = SimpleNamespace(config=config, folder=tmp_path / "run" / "voice", engine="keras")
     vocoder = Synthesizer(voice, "toy").vocoder
     mel = voiced_mel(12)[0]
     expected = found.model(mel[None])[0]

@@ -18,14 +18,14 @@ LAYERS = (
     ("text", "audio", "weights", "runtime", "cluster"),
     ("data", "models", "demo_corpus"),
     ("checkpoints",),
-    ("training", "inference", "evaluation"),
+    ("training", "inference", "evaluation", "export"),
     ("workflows", "bench"),
     ("cli",),
 )
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 # The floors of `data`, in the same way; the faces of the contract stand on top.
 DATA_FLOORS = (
-    ("rejections",),
+    ("rejections", "padding"),
     ("corpus",),
     ("store",),
     ("features",),
@@ -38,7 +38,7 @@ DATA_FLOOR = {part: number for number, parts in enumerate(DATA_FLOORS) for part 
 FACES = ("utils",)
 WITHOUT_TENSORFLOW = (
     *("config", "text", "monitoring", "data.corpus", "data.store"),
-    *("data.features.prepare", "data.batches.plan"),
+    *("data.features.prepare", "data.batches.plan", "inference", "models.onnx"),
 )
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -7,9 +7,9 @@ modulation spectrum for statistical parametric speech synthesis", 2016.)
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
-import scipy.fft
 
 WINDOW, HOP = 32, 8  # frames: .37 s and .09 s
 BINS = WINDOW // 2 + 1
@@ -18,7 +18,7 @@ BINS = WINDOW // 2 + 1
 # recordings lose.
 MOST_LOST, STRENGTH = 3.0, 0.6
 MOST_GAIN = MOST_LOST**STRENGTH
-_SHAPE = np.sqrt(np.hanning(WINDOW + 1)[:-1])[:, None]
+SHAPE = np.sqrt(np.hanning(WINDOW + 1)[:-1])[:, None]
 
 
 def modulation_gains(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -38,15 +38,24 @@ def sharpen(mel: np.ndarray, gains: np.ndarray) -> np.ndarray:
     """A log-mel [frames, mels] with its modulation amplified; its mean in each band stays."""
     mean = mel.mean(axis=0)
     spectra, size = _spectra(mel - mean)
-    windows = np.fft.irfft(spectra * gains, WINDOW, axis=1) * _SHAPE
+    windows = np.fft.irfft(spectra * gains, WINDOW, axis=1) * SHAPE
     found, weight = np.zeros((size, mel.shape[1])), np.zeros((size, 1))
     for number, window in enumerate(windows):
         at = slice(number * HOP, number * HOP + WINDOW)
         found[at] += window
-        weight[at] += np.square(_SHAPE)
+        weight[at] += np.square(SHAPE)
     inner = slice(WINDOW, WINDOW + len(mel))
-    filtered = scipy.fft.idct(found[inner] / weight[inner], axis=1, norm="ortho")
+    filtered = (found[inner] / weight[inner]) @ cosines(mel.shape[1]).T
     return (filtered + mean).astype(mel.dtype)
+
+
+@lru_cache(maxsize=4)
+def cosines(mels: int) -> np.ndarray:
+    """The orthonormal cosine transform [mels, cepstra]; its transpose is the way back."""
+    at, order = np.arange(mels) + 0.5, np.arange(mels)
+    table = np.cos(np.pi / mels * at[:, None] * order) * np.sqrt(2.0 / mels)
+    table[:, 0] *= np.sqrt(0.5)
+    return table
 
 
 def _power(mel: np.ndarray) -> np.ndarray:
@@ -62,6 +71,6 @@ def _spectra(mel: np.ndarray) -> tuple[np.ndarray, int]:
     """
     behind = WINDOW + -len(mel) % HOP
     padded = np.pad(mel.astype(np.float64), ((WINDOW, behind), (0, 0)), mode="edge")
-    cepstra = scipy.fft.dct(padded, axis=1, norm="ortho")
+    cepstra = padded @ cosines(mel.shape[1])
     windows = np.lib.stride_tricks.sliding_window_view(cepstra, WINDOW, axis=0)[::HOP]
-    return np.fft.rfft(windows.swapaxes(1, 2) * _SHAPE, axis=1), len(padded)
+    return np.fft.rfft(windows.swapaxes(1, 2) * SHAPE, axis=1), len(padded)

@@ -7,7 +7,7 @@ from myxtts.audio.mel import edge_padding, hann_window, reflect_tf
 from myxtts.config.audio_spec import AudioSpec
 
 _TINY = 1e-6
-_LEAST_POWER = 1e-20  # a gradient at zero
+LEAST_POWER = 1e-20  # a gradient at zero
 
 
 def stft_tf(samples: tf.Tensor, spec: AudioSpec, mode: str = "REFLECT") -> tf.Tensor:
@@ -27,16 +27,16 @@ def stft_tf(samples: tf.Tensor, spec: AudioSpec, mode: str = "REFLECT") -> tf.Te
 def istft_tf(spectrum: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
     """Signals [batch, frames * hop_length]: of the spectra of a signal, that signal."""
     frames = tf.signal.irfft(spectrum, [spec.n_fft]) * hann_window(spec)
-    return _overlap_add(frames, spec) / _window_power(tf.shape(spectrum)[1], spec)
+    return overlap_add(frames, spec) / window_power(tf.shape(spectrum)[1], spec)
 
 
 def magnitude_tf(spectrum: tf.Tensor) -> tf.Tensor:
     """Absolute values; `tf.abs` calls `hypotf` for one after the other, which is slower."""
     real, imaginary = tf.math.real(spectrum), tf.math.imag(spectrum)
-    return tf.sqrt(tf.square(real) + tf.square(imaginary) + _LEAST_POWER)
+    return tf.sqrt(tf.square(real) + tf.square(imaginary) + LEAST_POWER)
 
 
-def _window_power(count: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
+def window_power(count: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
     """The sum of the squared windows over each sample of so many frames: [count * hop]."""
     hop, parts = spec.hop_length, -(-spec.n_fft // spec.hop_length)
     squares = np.zeros(parts * hop, np.float32)
@@ -49,7 +49,7 @@ def _window_power(count: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
     return tf.maximum(power[start : start + count * hop], _TINY)
 
 
-def _overlap_add(frames: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
+def overlap_add(frames: tf.Tensor, spec: AudioSpec) -> tf.Tensor:
     """Add up frames [batch, count, n_fft], and cut the padded ends off: [batch, count * hop]."""
     hop, parts = spec.hop_length, -(-spec.n_fft // spec.hop_length)
     frames = tf.pad(frames, [[0, 0], [0, 0], [0, parts * hop - spec.n_fft]])

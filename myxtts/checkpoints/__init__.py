@@ -1,5 +1,6 @@
 """What a run leaves on the disk: training states to resume from, and voices to speak with."""
 
+from myxtts.checkpoints.exported import holds_export
 from myxtts.checkpoints.files import CheckpointError
 from myxtts.checkpoints.speaker_encoders import (
     as_voice_encoder,
@@ -34,6 +35,7 @@ __all__ = [
     "as_voice_encoder",
     "best_state",
     "encoder_path",
+    "holds_export",
     "holds_voice",
     "latest_state",
     "load_speaker_encoder",

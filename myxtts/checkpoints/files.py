@@ -70,7 +70,7 @@ def read_tensors(
     With `finite`, arrays with NaN or infinite values are rejected by name.
     """
     try:
-        arrays = parse_tensors(_read_checked(path, record))
+        arrays = parse_tensors(read_checked(path, record))
     except DocumentError as error:
         raise DamagedError(f"{path} is damaged: {error}") from error
     if finite and (names := not_finite(arrays)):
@@ -167,7 +167,7 @@ def _compare(path: Path, sha256: str, record: Mapping[str, Any]) -> None:
         raise DamagedError(f"{path} is damaged: its sha256 is not the one that was recorded")
 
 
-def _read_checked(path: Path, record: Mapping[str, Any]) -> bytearray:
+def read_checked(path: Path, record: Mapping[str, Any]) -> bytearray:
     """The bytes of a file, which are read once and are those that `describe` spoke of."""
     with _compared(path, record):
         content = bytearray(record["size"])

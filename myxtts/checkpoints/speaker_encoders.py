@@ -2,11 +2,14 @@
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from myxtts.checkpoints.files import CheckpointError
 from myxtts.config.config import ModelConfig
-from myxtts.data.features.embeddings import VoiceEncoder
 from myxtts.weights import PUBLIC, default_folder, read_checkpoint
+
+if TYPE_CHECKING:
+    from myxtts.data.features.embeddings import VoiceEncoder
 
 _ANYWHERE = "or name your copy with --speaker-encoder-path"
 
@@ -39,8 +42,11 @@ def load_speaker_encoder(kind: str, path: str | Path):
     return encoder
 
 
-def as_voice_encoder(encoder) -> VoiceEncoder:
+def as_voice_encoder(encoder) -> "VoiceEncoder":
     """The same as the data know it: by its kind and a hash of its weights."""
+    # It knows the cache, whose locks not every system has: voices load without.
+    from myxtts.data.features.embeddings import VoiceEncoder
+
     weights = hashlib.sha256()
     for array in encoder.network.get_weights():
         weights.update(array.tobytes())

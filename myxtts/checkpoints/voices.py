@@ -38,11 +38,12 @@ from myxtts.config.io import load_config, save_config
 from myxtts.config.sizes import num_layers, num_weights
 from myxtts.text.tokenizer import Tokenizer
 
+KERAS, ONNX = "keras", "onnx"  # what runs a voice's model
 FORMAT_VERSION = 2
 _SEALED_SINCE = 2  # before, neither the card nor the settings had a checksum
 _CARD, _CONFIG, _TOKENIZER = "voice.json", "config.yaml", "tokenizer.json"
 _MODEL, _SPEAKERS = "model.safetensors", "speakers.safetensors"
-_GAINS = "postfilter"  # next to the speakers' vectors
+GAINS = "postfilter"  # next to the speakers' vectors
 _FILES = (_CONFIG, _TOKENIZER, _MODEL, _SPEAKERS)
 _INSIDE_RUN = "voice"
 # What settings may ask for beyond the file, where only a rough count is compared.
@@ -55,7 +56,8 @@ _REMEDY = "copy the voice anew, or let training write it again"
 class Voice:
     """A model that can speak; voices [speakers, dim] are the vectors of the known speakers.
 
-    The gains [modulation bins, mels], where there are any, are those of its post-filter.
+    The gains [modulation bins, mels], where there are any, are those of its post-filter. The model
+    of an exported voice is an `OnnxModel`, and its vocoder comes with it.
     """
 
     folder: Path
@@ -66,6 +68,8 @@ class Voice:
     languages: tuple[str, ...]
     voices: np.ndarray
     gains: np.ndarray | None = None
+    engine: str = KERAS
+    vocoder: Any = None  # that an exported voice has
 
 
 def save_voice(
@@ -84,7 +88,7 @@ def save_voice(
     `weights` stand in for the model's own, by the names that `weights_of` gives them.
     """
     folder = Path(folder).absolute()
-    if problem := _vector_problem(np.asarray(voices), speakers, config):
+    if problem := vector_problem(np.asarray(voices), speakers, config):
         raise ValueError(problem)
     if _is_foreign(folder):
         raise CheckpointError(f"{folder} is there and is not a voice: choose another folder")
@@ -94,7 +98,7 @@ def save_voice(
         write_tensors(draft / _MODEL, _weights(model, weights or {}))
         tensors = {"voices": np.asarray(voices, np.float32)}
         if gains is not None:
-            tensors[_GAINS] = np.asarray(gains, np.float32)
+            tensors[GAINS] = np.asarray(gains, np.float32)
         write_tensors(draft / _SPEAKERS, tensors)
         card = {
             "format": FORMAT_VERSION,
@@ -122,10 +126,14 @@ class VoiceFiles:
 
 
 def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
-    """Load a voice from its folder, or from that of the run that made it.
+    """Load a voice from its folder, that of the run that made it, or that of an export.
 
     `build` makes the model from its settings, as `build_xtts` does.
     """
+    from myxtts.checkpoints.exported import holds_export, load_export
+
+    if holds_export(path):
+        return load_export(path)
     files = read_voice(path)
     model = _build(build or _builder(), files)
     _fill(model, files)
@@ -159,10 +167,10 @@ def read_voice(path: str | Path) -> VoiceFiles:
         tuple(card["languages"]),
         np.asarray(vectors.get("voices", np.empty(0)), np.float32),
         arrays,
-        vectors.get(_GAINS),
+        vectors.get(GAINS),
     )
-    problem = _vector_problem(files.voices, files.speakers, files.config)
-    if problem := problem or _gain_problem(files.gains, files.config):
+    problem = vector_problem(files.voices, files.speakers, files.config)
+    if problem := problem or gain_problem(files.gains, files.config):
         raise CheckpointError(f"{folder / _SPEAKERS} does not fit the voice: {problem}; {_REMEDY}")
     _check_size(files)
     return files
@@ -194,14 +202,14 @@ def _weights(model, replaced: Mapping[str, Any]) -> dict[str, Any]:
     return own | replaced
 
 
-def _vector_problem(voices: np.ndarray, speakers: Sequence[str], config: XTTSConfig) -> str:
+def vector_problem(voices: np.ndarray, speakers: Sequence[str], config: XTTSConfig) -> str:
     expected = (len(speakers), config.model.speaker_embedding_dim)
     if voices.shape == expected:
         return ""
     return f"the speakers' vectors are {list(voices.shape)} instead of {list(expected)}"
 
 
-def _gain_problem(gains: np.ndarray | None, config: XTTSConfig) -> str:
+def gain_problem(gains: np.ndarray | None, config: XTTSConfig) -> str:
     expected = (BINS, config.data.n_mels)
     if gains is None:
         return ""
@@ -249,12 +257,12 @@ def _is_card(card: Mapping[str, Any]) -> bool:
     if type(version) is not int or version < 1 or not isinstance(files, dict):
         return False
     described = _FILES if version >= _SEALED_SINCE else [n for n in _FILES if n != _CONFIG]
-    return all(_are_names(card.get(key)) for key in ("speakers", "languages")) and all(
+    return all(are_names(card.get(key)) for key in ("speakers", "languages")) and all(
         is_description(files.get(name)) for name in described
     )
 
 
-def _are_names(value: Any) -> bool:
+def are_names(value: Any) -> bool:
     return isinstance(value, list) and value != [] and all(map(_is_name, value))
 
 
@@ -286,8 +294,13 @@ def _misfit_of(files: VoiceFiles) -> str:
 
 
 def _builder() -> Callable:
-    from myxtts.models.xtts import build_xtts
-
+    try:
+        from myxtts.models.xtts import build_xtts
+    except ModuleNotFoundError as error:
+        raise CheckpointError(
+            f"a trained voice needs TensorFlow and Keras ({error}): install them with pip install "
+            "'myxtts[cpu]' or 'myxtts[gpu]', or let `myxtts export` make a voice that needs neither"
+        ) from error
     return build_xtts
 
 

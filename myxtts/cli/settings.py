@@ -52,7 +52,7 @@ def add_simulated_step(parser: argparse.ArgumentParser) -> None:
 
 def add_voice(parser: argparse._ActionsContainer, required: bool = False) -> None:
     """Add --voice under all its names."""
-    about = "the voice: its folder, or that of the run that made it"
+    about = "the voice: its folder, that of the run that made it, or that of an export"
     names = ("--voice", "--checkpoint", "--checkpoint-dir")
     parser.add_argument(*names, metavar="DIR", required=required, dest="voice", help=about)
 

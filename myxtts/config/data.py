@@ -103,8 +103,8 @@ class DataConfig(Section):
     )
     text_units: str = option(
         "characters",
-        "what a token stands for",
-        choices=("characters", "phonemes"),
+        "what a token stands for; piper: what players can type",
+        choices=("characters", "phonemes", "piper"),
         affects="features",
     )
 

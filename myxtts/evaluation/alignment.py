@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from myxtts.data.batches.readers import pad_rows
+from myxtts.data.padding import pad_rows
 from myxtts.evaluation.metrics.robustness import is_complete
 
 if TYPE_CHECKING:

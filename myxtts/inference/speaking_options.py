@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from myxtts.audio.io import read_audio
-from myxtts.audio.mel import log_mel
 from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
-from myxtts.data.features.features import FeatureSettings, load_samples
 from myxtts.inference.errors import SynthesisError, check_known
 from myxtts.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
+    from myxtts.data.features.features import FeatureSettings
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +142,10 @@ def _clone(paths: Sequence[Path], voice: "Voice") -> np.ndarray:
     """Let the model embed recordings, treated as those it was trained on."""
     if voice.model.wants_embeddings:
         return _clone_by_encoder(paths, voice)
+    # Only cloning needs them, and they take a while to import.
+    from myxtts.audio.mel import log_mel
+    from myxtts.data.features.features import FeatureSettings
+
     settings = FeatureSettings.from_config(voice.config.data)
     samples = np.concatenate([_read(path, settings) for path in paths])
     _warn_if_short(len(samples) / settings.spec.sample_rate)
@@ -162,7 +165,9 @@ def _clone_by_encoder(paths: Sequence[Path], voice: "Voice") -> np.ndarray:
     return np.asarray(voice.model.encode_embedding(embedding[None]))[0]
 
 
-def _read(path: Path, settings: FeatureSettings) -> np.ndarray:
+def _read(path: Path, settings: "FeatureSettings") -> np.ndarray:
+    from myxtts.data.features.features import load_samples
+
     return load_samples(_existing(path), settings)
 
 

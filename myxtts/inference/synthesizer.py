@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from myxtts.audio.postfilter import sharpen
-from myxtts.data.batches.readers import pad_rows
+from myxtts.checkpoints.voices import ONNX
+from myxtts.data.padding import pad_rows
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
 from myxtts.inference.speaking_options import Delivery, SpeakingOptions, find_language, look_up
@@ -32,6 +33,7 @@ from myxtts.inference.vocoders import (
     check_name,
     check_samples,
     choose_vocoder,
+    exported_vocoder,
 )
 from myxtts.monitoring.cores import available_cores
 from myxtts.text.foreign import describe_foreign
@@ -91,7 +93,9 @@ class Synthesizer:
     ):
         self.voice, self.may_be_endless = voice, may_be_endless
         self.spec = voice.config.data.audio_spec
-        if isinstance(vocoder, str):
+        if isinstance(vocoder, str) and voice.engine == ONNX:
+            vocoder = exported_vocoder(vocoder, voice)
+        elif isinstance(vocoder, str):
             vocoder = choose_vocoder(vocoder, voice.folder.parent, self.spec)
         self.vocoder = vocoder
         self._has_warned = False

@@ -15,6 +15,7 @@ from myxtts.models.vocoders.base import Window
 from myxtts.models.vocoders.registry import vocoder_class
 
 if TYPE_CHECKING:
+    from myxtts.checkpoints import Voice
     from myxtts.models.vocoders import base
 
 AUTO, GRIFFIN_LIM = "auto", "griffin_lim"
@@ -58,6 +59,21 @@ def check_samples(samples: np.ndarray, vocoder: str) -> np.ndarray:
     if not np.isfinite(samples).all():
         raise SynthesisError(f"the vocoder {vocoder} gives no numbers (NaN): choose another one")
     return samples
+
+
+def exported_vocoder(name: str, voice: "Voice") -> Vocoder:
+    """The vocoder of a name for an exported voice, which needs no TensorFlow."""
+    own = voice.vocoder
+    if own is not None and name in (AUTO, own.kind):
+        return Vocoder(own)
+    if name in (AUTO, GRIFFIN_LIM):
+        spec = voice.config.data.audio_spec
+        return Vocoder(vocoder_class(GRIFFIN_LIM)(spec))  # type: ignore[call-arg]
+    has = f"{own.kind} and griffin_lim" if own is not None else "griffin_lim"
+    raise SynthesisError(
+        f"{voice.folder} is exported with {has}: choose one of these, or export the voice again "
+        f"with --vocoder {name}"
+    )
 
 
 def choose_vocoder(name: str, run: Path, spec: AudioSpec) -> Vocoder:

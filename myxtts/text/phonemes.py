@@ -28,27 +28,36 @@ class Phonemizer:
         letters = self.language.reader_letters
         self._reader_only = re.compile(f"[{letters}]") if letters else None
 
-    def phonemize(self, texts: Sequence[str]) -> list[str]:
-        """Turn each normalised text into IPA with stress marks, ties and its punctuation."""
-        return [self._phonemize_one(text) for text in texts]
+    def phonemize(self, texts: Sequence[str], plain: bool = False) -> list[str]:
+        """Turn each normalised text into IPA with stress marks, ties and its punctuation.
 
-    def _phonemize_one(self, text: str) -> str:
+        Plain IPA is as piper has it: as espeak writes it, without ties, decomposed, with the few
+        marks that piper's front end keeps.
+        """
+        found = [self._phonemize_one(text, plain) for text in texts]
+        return [_as_piper(text) for text in found] if plain else found
+
+    def _phonemize_one(self, text: str, plain: bool) -> str:
         parts = []
         text = text.translate(self._spellings)
         if self._reader_only is not None and self._reader_only.search(text):
             raise MissingExtraError(f"reading {text[:40]!r}", self.language.reader_extra)
         text = _LONG_WORD.sub(_cut_word, drop_unreadable(text, self.language.code))
         for clause, pause in _clauses(text):
-            parts += [self._espeak.speak(clause), pause]
+            parts += [self._espeak.speak(clause, plain), pause]
         return "".join(parts).strip()
 
 
-def phonemize(texts: Sequence[str], language: str, by_espeak: bool | None = None) -> list[str]:
-    """Turn normalised texts into IPA.
+def phonemize(
+    texts: Sequence[str], language: str, by_espeak: bool | None = None, plain: bool = False
+) -> list[str]:
+    """Turn normalised texts into IPA, or into the plain IPA of piper, which is always espeak's.
 
     `by_espeak` chooses between espeak alone and the reader of the language; by default the reader
     is used where the packages that it needs are installed.
     """
+    if plain:
+        return Phonemizer(language).phonemize(texts, plain)
     if by_espeak is None:
         by_espeak = not has_reader(language)
     reader = None if by_espeak else open_reader(language)
@@ -147,6 +156,13 @@ def _clauses(text: str) -> Iterator[tuple[str, str]]:
     yield words + parts[last], ""
 
 
+def _as_piper(ipa: str) -> str:
+    """IPA with the marks of piper's front end, and none of them twice."""
+    ipa = re.sub(r"\s+", " ", ipa.translate(_PIPER_MARKS))
+    ipa = re.sub(r" ?([,.:;?!])[ ,.:;?!]*(?= |$)", r"\1", ipa)
+    return unicodedata.normalize("NFD", ipa.strip(" ,;"))
+
+
 class _Espeak:
     """One copy of the espeak-ng library with one voice; its state is global, hence the lock."""
 
@@ -157,14 +173,17 @@ class _Espeak:
         self._lock = threading.Lock()
         self.version = ".".join(map(str, self._library.version))
 
-    def speak(self, words: str) -> str:
-        """Return the IPA of a clause, without flags for words of another language."""
+    def speak(self, words: str, plain: bool = False) -> str:
+        """Return the IPA of a clause, without flags for words of another language.
+
+        What players have is espeak's own: plain IPA is not repaired.
+        """
         if not words.strip(" '-"):
             return ""
         with self._lock:
             ipa = self._library.text_to_phonemes(words, tie=True)
         ipa = _SWITCH_FLAG.sub("", ipa)
-        for written, repaired in self._repairs:
+        for written, repaired in _PLAIN if plain else self._repairs:
             ipa = ipa.replace(written, repaired)
         return unicodedata.normalize("NFC", " ".join(ipa.split()))
 
@@ -195,3 +214,6 @@ def _load_library(voice: str) -> Any:
 _SWITCH_FLAG = re.compile(r"\([^)]*\)")
 # Where espeak's "IPA" holds marks of its own, the IPA for the same sound.
 _COMMON_REPAIRS = (("͡h", "ʰ"), ("͡ᵝ", "ᵝ"), ("-", ""), ("_", ""))
+# Of plain IPA: what is no sound.
+_PLAIN = (("\u0361", ""), ("-", ""), ("_", ""))
+_PIPER_MARKS = str.maketrans({"(": " ", ")": " ", "—": "; ", "…": ". ", "¡": "", "¿": ""})

@@ -1,5 +1,7 @@
 """The fixed symbols that tokens are made of: specials, punctuation, digits, bytes and IPA."""
 
+import unicodedata
+
 # PAD is 0 always: a batch is padded with zeros. BLANK is kept free for models that put a blank
 # between tokens, UNK for tables that are extended later; the tokenizer itself writes neither.
 PAD, BOS, EOS, BLANK, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<blank>", "<unk>")
@@ -9,6 +11,9 @@ PAD_ID, BOS_ID, EOS_ID, BLANK_ID, UNK_ID = range(len(SPECIALS))
 PUNCTUATION = " !\"'(),-.:;?¡¿—…"
 DIGITS = "0123456789"
 BYTES = tuple(f"<0x{value:02x}>" for value in range(256))
+
+# What piper's front end leaves of punctuation: the marks at which espeak pauses.
+PIPER_MARKS = " !,.:;?"
 
 STRESS_MARKS = "ˈˌ"
 LENGTH_MARK = "ː"
@@ -24,6 +29,16 @@ def character_table(letters: str, has_bytes: bool) -> tuple[str, ...]:
 def phoneme_table() -> tuple[str, ...]:
     """List specials, punctuation, digits (which mark tones) and the phonemes of all voices."""
     return (*SPECIALS, *PUNCTUATION, *DIGITS, *phoneme_symbols())
+
+
+def piper_table() -> tuple[str, ...]:
+    """List specials, the marks that pause, and every code point of espeak's IPA without ties.
+
+    Each symbol is one code point, since that is what piper and its relatives look up.
+    """
+    parts = unicodedata.normalize("NFD", "".join(phoneme_symbols())).replace(TIE, "")
+    points = sorted({*parts, *DIGITS, *_MORE_POINTS} - {*PIPER_MARKS})
+    return (*SPECIALS, *PIPER_MARKS, *points)
 
 
 def phoneme_symbols() -> tuple[str, ...]:
@@ -58,3 +73,5 @@ _MODIFIED = {
     "\u031d\u030a": "r",  # and its voiceless twin
 }
 _LOOSE_MARKS = "ʲʰˤᵝ\u0303\u0325\u0329\u032a\u0348\u031d\u030a\u031e\u0308"
+# Code points of other voices of espeak, which piper's table has too.
+_MORE_POINTS = "\"#'()-gXçε˞ˑʷʦⱱǀǁǂǃɘɞɠɧɮɶɺʄʘʙʛʜʡʢ↓↑\u032f\u033a\u033b"

@@ -30,7 +30,7 @@ from myxtts.text.languages.persian.emoji import is_named
 
 logger = logging.getLogger(__name__)
 
-UNITS = ("characters", "phonemes")
+CHARACTERS, PHONEMES, PIPER = UNITS = ("characters", "phonemes", "piper")
 _MOST_SYMBOLS = 100_000  # of all of Unicode, the tables have some hundreds
 
 _Found = tuple[tuple[int, ...], tuple[str, ...]]  # ids, and characters that have none
@@ -75,12 +75,13 @@ class Tokenizer:
         if not codes:
             raise TextError("a tokenizer needs at least one language")
         codes = [code for code in LANGUAGES if code in codes]
-        if units == "phonemes":
-            return cls(symbols.phoneme_table(), codes, units)
+        if units != CHARACTERS:
+            table = symbols.phoneme_table() if units == PHONEMES else symbols.piper_table()
+            return cls(table, codes, units)
         spoken = [LANGUAGES[code] for code in codes]
         letters = "".join(language.alphabet for language in spoken)
-        table = symbols.character_table(letters, any(item.is_open_script for item in spoken))
-        return cls(table, codes, units)
+        has_bytes = any(item.is_open_script for item in spoken)
+        return cls(symbols.character_table(letters, has_bytes), codes, units)
 
     def with_languages(self, languages: Iterable[str]) -> "Tokenizer":
         """The same table, with the same ids, for more languages: it must hold all they need."""
@@ -96,6 +97,10 @@ class Tokenizer:
         """The cleaners' version of those languages that have one of their own."""
         versions = {code: LANGUAGES[code].version for code in sorted(self.languages)}
         return {code: version for code, version in versions.items() if version}
+
+    @property
+    def _is_phonetic(self) -> bool:
+        return self.units != CHARACTERS
 
     @property
     def vocab_size(self) -> int:
@@ -136,7 +141,7 @@ class Tokenizer:
     def unknown(self, text: str, language: str = "en") -> Counter[str]:
         """Count the characters, after normalisation, that `encode` has to drop."""
         counts: Counter[str] = Counter()
-        if self.units == "phonemes":
+        if self._is_phonetic:
             self._check_language(language)
             clean = normalise(text, language)
             by_espeak = language not in self.readers
@@ -152,7 +157,7 @@ class Tokenizer:
         them by the rules of English.
         """
         row = get_language(language)
-        if self.units == "phonemes" or self._has_latin or row.is_open_script:
+        if self._is_phonetic or self._has_latin or row.is_open_script:
             return []
         return latin_words(text)
 
@@ -209,7 +214,7 @@ class Tokenizer:
         """
         parts = [self.units, str(CLEANERS_VERSION), *self.symbols]
         parts += ["named emoji"] if is_named() else []
-        if self.units == "phonemes":
+        if self._is_phonetic:
             parts.append(phonemes.espeak_version())
             parts += [f"reader of {code}" for code in sorted(self.readers)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -218,8 +223,9 @@ class Tokenizer:
         """Normalise texts and, where the units are phonemes, phonemize them."""
         self._check_language(language)
         clean = [normalise(text, language) for text in texts]
-        if self.units == "phonemes":
-            return phonemes.phonemize(clean, language, by_espeak=language not in self.readers)
+        if self._is_phonetic:
+            by_espeak, plain = language not in self.readers, self.units == PIPER
+            return phonemes.phonemize(clean, language, by_espeak, plain)
         spell = None if self._has_latin else get_language(language).spell_latin
         return [spell(text) for text in clean] if spell else clean
 
@@ -242,13 +248,13 @@ class Tokenizer:
         return np.array([] if self._silent.issuperset(ids) else ids, np.int32)
 
     def _split(self, units: str) -> Iterable[str]:
-        return _PHONEME.findall(units) if self.units == "phonemes" else units
+        return _PHONEME.findall(units) if self.units == PHONEMES else units
 
     def _find_ids(self, unit: str, language: str) -> _Found:
         """Return the ids of a character or phoneme, and the characters of it that have none."""
         if unit in self._ids:
             return (self._ids[unit],), ()
-        if self.units == "characters":
+        if self.units == CHARACTERS:
             return self._spell_character(unit, language)
         return self._spell_phoneme(unit)
 
@@ -282,7 +288,7 @@ class Tokenizer:
 
     def _check_letters(self, code: str) -> None:
         """Raise unless the table can write a language; that of phonemes can write all of them."""
-        if self.units == "phonemes":
+        if self._is_phonetic:
             return
         language = get_language(code)
         missing = [letter for letter in language.alphabet if letter not in self._ids]

@@ -37,6 +37,7 @@ def test_the_commands_are_these():
         "train-vocoder",
         "finetune",
         "synthesize",
+        "export",
         "evaluate",
         "voices",
         "demo",

@@ -133,9 +133,8 @@ def test_saved_choices_hold_what_was_chosen_and_explain_the_rest(tmp_path, caplo
     save_choices(resolved, tmp_path / "c.yaml")
     assert load_config(tmp_path / "c.yaml") == resolved.config
     text = (tmp_path / "c.yaml").read_text(encoding="utf-8")
-    assert (
-        "  # what a token stands for (characters | phonemes)\n  #text_units: characters\n" in text
-    )
+    about = "what a token stands for; piper: what players can type (characters | phonemes | piper)"
+    assert f"  # {about}\n  #text_units: characters\n" in text
     values = yaml.safe_load(text)
     assert values["data"] == {"batch_size": 32}
     assert values["model"] == {"model_size": "tiny"} and values["training"] == {"seed": 7}

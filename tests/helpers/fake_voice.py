@@ -77,4 +77,6 @@ def fake_voice(languages=("en", "fa"), model=None, **settings) -> SimpleNamespac
         languages=tuple(languages),
         voices=np.array([[-1, -2, -3, -4], [-4, -3, -2, -1]], np.float32),
         gains=None,
+        engine="keras",
+        vocoder=None,
     )

@@ -146,10 +146,15 @@ def _text(args: argparse.Namespace) -> str:
 
 
 def load_synthesizer(voice: str, vocoder: str) -> "Synthesizer":
-    """Load a voice; a name that the vocoders do not know is found before TensorFlow is."""
+    """Load a voice; a name that the vocoders do not know is found before TensorFlow is.
+
+    An exported voice speaks without TensorFlow.
+    """
+    from myxtts.checkpoints.exported import holds_export
     from myxtts.inference.synthesizer import Synthesizer
     from myxtts.inference.vocoders import check_name
 
     check_name(vocoder)
-    import_tensorflow()
+    if not holds_export(voice):
+        import_tensorflow()
     return Synthesizer.load(voice, vocoder)

@@ -18,7 +18,7 @@ import math
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
@@ -175,14 +175,6 @@ def log_once(logged: set[str], error: AudioError) -> None:
     if str(error) not in logged:
         logged.add(str(error))
         logger.warning("dropped from its batches: %s", error)
-
-
-def pad_rows(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    """Put rows [length, ...] into one array, with zeros behind their ends."""
-    padded = np.zeros((len(rows), max(map(len, rows)), *rows[0].shape[1:]), dtype)
-    for row, target in zip(rows, padded, strict=True):
-        target[: len(row)] = row
-    return padded
 
 
 def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -> Batch:

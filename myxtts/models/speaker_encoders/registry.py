@@ -8,18 +8,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from myxtts.audio.io import NOT_A_NUMBER, SILENT, AudioError, check_audible, resample
-from myxtts.audio.speaker_features import (
-    SAMPLE_RATE,
-    coqui_partials,
-    ecapa_features,
-    resemblyzer_partials,
-    trim_long_silences,
-)
+from myxtts.audio.io import AudioError
+from myxtts.audio.speaker_features import SAMPLE_RATE
+from myxtts.audio.speaker_recipes import RECIPES, embed_recording, embed_recordings
 from myxtts.models.speaker_encoders import coqui, ecapa, resemblyzer
 from myxtts.weights import check_fit
-
-_RECORDING = "speaker reference"  # what errors call samples that have no file
 
 
 class SpeakerEncoder:
@@ -34,8 +27,8 @@ class SpeakerEncoder:
     def __init__(self, kind: str, network: keras.layers.Layer):
         self.kind, self.network = kind, network
         self._recipe = _recipe_of(kind)
-        self.dim = self._recipe.module.DIM
-        shape = (None, None, self._recipe.module.BANDS)
+        self.dim, self.bands = self._recipe.module.DIM, self._recipe.module.BANDS
+        shape = (None, None, self.bands)
         # One graph for all lengths.
         self._embeddings = tf.function(
             lambda features: self.network(features),
@@ -44,34 +37,16 @@ class SpeakerEncoder:
 
     def embed(self, samples: np.ndarray, sample_rate: int) -> np.ndarray:
         """Return the embedding of a recording [samples] of any length: float32 [dim]."""
-        (found,) = self.embed_many([samples], sample_rate)
-        if isinstance(found, AudioError):
-            raise found
-        return found
+        return embed_recording(samples, sample_rate, self._recipe, self._run)
 
     def embed_many(
         self, recordings: Sequence[np.ndarray], sample_rate: int
     ) -> list[np.ndarray | AudioError]:
-        """Return the embedding of each recording, or what is wrong with it.
+        """Return the embedding of each recording, or what is wrong with it."""
+        return embed_recordings(recordings, sample_rate, self._recipe, self._run)
 
-        Windows of the same length go through the network together: many cost little more than one.
-        """
-        found: list = [self._features_or_error(samples, sample_rate) for samples in recordings]
-        usable = [i for i, one in enumerate(found) if not isinstance(one, AudioError)]
-        for group in _of_same_length(usable, found):
-            windows = self._embeddings(np.concatenate([found[i] for i in group])).numpy()
-            ends = np.cumsum([len(found[i]) for i in group])[:-1]
-            for i, own in zip(group, np.split(windows, ends), strict=True):
-                found[i] = self._recipe.combine(own)
-        return found
-
-    def _features_or_error(
-        self, samples: np.ndarray, sample_rate: int
-    ) -> "np.ndarray | AudioError":
-        try:
-            return self._recipe.features(_at_16_khz(samples, sample_rate))
-        except AudioError as error:
-            return error
+    def _run(self, windows: np.ndarray) -> np.ndarray:
+        return self._embeddings(windows).numpy()
 
     def load(self, checkpoint: Mapping, source: object) -> None:
         """Take all weights from what `read_checkpoint` returned, or none and say what is wrong."""
@@ -90,14 +65,6 @@ def build_speaker_encoder(kind: str) -> SpeakerEncoder:
     network = recipe.network(name=kind)
     network.build((None, None, recipe.module.BANDS))
     return SpeakerEncoder(kind, network)
-
-
-def _of_same_length(chosen: Sequence[int], features: Sequence[np.ndarray]) -> list[list[int]]:
-    """Group positions by the frames that their windows [windows, frames, bands] have."""
-    groups: dict[int, list[int]] = {}
-    for i in chosen:
-        groups.setdefault(features[i].shape[1], []).append(i)
-    return list(groups.values())
 
 
 def _recipe_of(kind: str) -> "_Recipe":
@@ -123,49 +90,11 @@ class _Recipe:
     combine: Callable[[np.ndarray], np.ndarray]  # [windows, dim] -> [dim]
 
 
-def _at_16_khz(samples: np.ndarray, sample_rate: int) -> np.ndarray:
-    samples = np.asarray(samples, np.float32)
-    if samples.ndim != 1:
-        raise ValueError(f"samples must have one axis, not the shape {samples.shape}")
-    if not np.isfinite(samples).all():
-        raise AudioError(_RECORDING, NOT_A_NUMBER, "it holds NaN or infinite values")
-    samples = resample(samples, sample_rate, SAMPLE_RATE)
-    check_audible(samples, _RECORDING)
-    return samples
-
-
-def _spoken_partials(samples: np.ndarray) -> np.ndarray:
-    spoken = trim_long_silences(samples)
-    if not len(spoken):
-        raise AudioError(_RECORDING, SILENT, "it has no speech; choose another recording")
-    return resemblyzer_partials(spoken)
-
-
-def _unit_mean(embeddings: np.ndarray) -> np.ndarray:
-    mean = embeddings.mean(axis=0)
-    return mean / np.linalg.norm(mean)
-
-
 _RECIPES = {
-    "ecapa_tdnn": _Recipe(
-        module=ecapa,
-        network=ecapa.EcapaTdnn,
-        weights_key=None,
-        features=lambda samples: ecapa_features(samples)[None],
-        combine=lambda embeddings: embeddings[0],
-    ),
-    "resemblyzer": _Recipe(
-        module=resemblyzer,
-        network=resemblyzer.Resemblyzer,
-        weights_key="model_state",
-        features=_spoken_partials,
-        combine=_unit_mean,
-    ),
-    "coqui": _Recipe(
-        module=coqui,
-        network=coqui.CoquiEncoder,
-        weights_key="model",
-        features=coqui_partials,
-        combine=lambda embeddings: embeddings.mean(axis=0),
-    ),
+    kind: _Recipe(module, network, weights_key, RECIPES[kind].features, RECIPES[kind].combine)
+    for kind, module, network, weights_key in (
+        ("ecapa_tdnn", ecapa, ecapa.EcapaTdnn, None),
+        ("resemblyzer", resemblyzer, resemblyzer.Resemblyzer, "model_state"),
+        ("coqui", coqui, coqui.CoquiEncoder, "model"),
+    )
 }

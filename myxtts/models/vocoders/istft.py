@@ -32,7 +32,7 @@ LOWEST_PITCH, USUAL_PITCH, HIGHEST_PITCH = 50.0, 180.0, 700.0
 MOMENTUM = 0.99
 NOISE_FRAMES = 1024  # after 12 seconds the noise begins again
 _LEVEL, _SPREAD = -5.0, 3.0  # of log-mels, roughly
-_QUIET = 1e-5
+QUIET = 1e-5
 _MOST_BANDS = 4096
 
 
@@ -122,9 +122,10 @@ class ISTFTVocoder(NeuralVocoder):
 
     def call(self, mel, pitch=None, anchor=None, phase=None, first_frame=None, projections=None):
         mel = tf.cast(mel, tf.float32)
-        predicted, mix, gain = self._trunk_outputs(mel)
+        predicted, mix, gain = self.trunk_outputs(mel)
         used = predicted if pitch is None else tf.where(pitch > 0, pitch, predicted)
-        pulses, clock = self._pulses(tf.stop_gradient(used), anchor, phase)
+        samples, clock = self.pulse_train(tf.stop_gradient(used), anchor, phase)
+        pulses = stft_tf(samples, self.spec, "CONSTANT")
         spectrum = self._filtered(pulses, mix, tf.shape(mel)[1], first_frame)
         spectrum = self._as_loud(spectrum, mel, gain)
         count = self.projections if projections is None else projections
@@ -157,7 +158,7 @@ class ISTFTVocoder(NeuralVocoder):
 
         return tf.function(run, input_signature=[self._mel_signature, number, phase, number])
 
-    def _trunk_outputs(self, mel):
+    def trunk_outputs(self, mel):
         """Pitch [batch, frames] in Hz, mixture [batch, frames, 3 * bands], log-gain of bins."""
         h = self.pre((mel - _LEVEL) / _SPREAD)
         for block in self.trunk:
@@ -167,8 +168,8 @@ class ISTFTVocoder(NeuralVocoder):
         pitch = tf.clip_by_value(USUAL_PITCH * tf.exp(octaves), LOWEST_PITCH, HIGHEST_PITCH)
         return pitch, self.mix_head(h), self.gain_head(h)
 
-    def _pulses(self, pitch, anchor, phase):
-        """The spectra of a train of pulses of some pitch, and the clock at the frames' starts.
+    def pulse_train(self, pitch, anchor, phase):
+        """The samples of a train of pulses of some pitch, and the clock at the frames' starts.
 
         A pulse is the sum of all harmonics below half the sample rate, in closed form.
         """
@@ -176,7 +177,7 @@ class ISTFTVocoder(NeuralVocoder):
         behind = tf.concat([pitch[:, 1:], pitch[:, -1:]], axis=1)
         around = tf.stack([before, pitch, behind], axis=-1)
         # Cycles add up to thousands: float32 would leave high harmonics out of tune.
-        within = _product(around, self.cycles)
+        within = product(around, self.cycles)
         clock = tf.cumsum(tf.cast(within[..., -1], tf.float64), axis=1, exclusive=True)
         if anchor is not None:
             clock += tf.cast(phase, tf.float64)[:, None] - clock[:, anchor : anchor + 1]
@@ -189,13 +190,12 @@ class ISTFTVocoder(NeuralVocoder):
         ratio = tf.sin((2.0 * harmonics + 1.0) * angle) / tf.where(is_safe, 2.0 * below, 1.0)
         pulses = tf.where(is_safe, ratio, harmonics + 0.5) - 0.5
         pulses *= tf.math.rsqrt(0.5 * harmonics)  # as loud as the noise
-        samples = tf.reshape(pulses, [tf.shape(pitch)[0], -1])
-        return stft_tf(samples, self.spec, "CONSTANT"), clock
+        return tf.reshape(pulses, [tf.shape(pitch)[0], -1]), clock
 
     def _filtered(self, pulses, mix, frames, first_frame):
         """Pulses under a complex filter, and noise under a real one."""
         real, imaginary, noise_gain = (
-            _product(part, self.spread) for part in tf.split(mix, 3, axis=-1)
+            product(part, self.spread) for part in tf.split(mix, 3, axis=-1)
         )
         at = tf.range(frames)
         at = at if first_frame is None else at + first_frame
@@ -206,8 +206,8 @@ class ISTFTVocoder(NeuralVocoder):
 
     def _as_loud(self, spectrum, mel, log_gain=None):
         """Each bin times what its bands lack of the mel."""
-        present = _product(magnitude_tf(spectrum), self.filters)
-        gain = _product(tf.exp(mel) / tf.maximum(present, _QUIET), self.shares)
+        present = product(magnitude_tf(spectrum), self.filters)
+        gain = product(tf.exp(mel) / tf.maximum(present, QUIET), self.shares)
         return _scaled(spectrum, gain if log_gain is None else gain * tf.exp(log_gain))
 
     def _projected(self, spectrum, mel, count):
@@ -262,7 +262,7 @@ def _check_settings(settings: Mapping[str, Any], spec: AudioSpec) -> Size:
     return Size(dim * (5 * spec.n_mels + outputs) + blocks * 8 * dim * dim, blocks)
 
 
-def _product(x, matrix):
+def product(x, matrix):
     """`x` [batch, frames, n] times a matrix [n, m].
 
     As a product in two dimensions: for one in three, oneDNN compiles code for every number of
@@ -307,10 +307,15 @@ def _band_spread(spec: AudioSpec, bands: int) -> np.ndarray:
     return near.astype(np.float32)
 
 
+def noise_samples(spec: AudioSpec) -> np.ndarray:
+    """White noise [NOISE_FRAMES * hop] that goes round."""
+    return np.random.default_rng(0).normal(size=NOISE_FRAMES * spec.hop_length)
+
+
 @lru_cache(maxsize=4)
 def _noise_spectra(spec: AudioSpec) -> np.ndarray:
     """Spectra [NOISE_FRAMES, bins] of white noise that goes round."""
-    samples = np.random.default_rng(0).normal(size=NOISE_FRAMES * spec.hop_length)
+    samples = noise_samples(spec)
     around = np.concatenate([samples, samples[: spec.n_fft]])
     frames = np.lib.stride_tricks.sliding_window_view(around, spec.n_fft)[:: spec.hop_length]
     windowed = frames[:NOISE_FRAMES] * hann_window(spec)

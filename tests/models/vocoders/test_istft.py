@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from myxtts.audio.mel import log_mel
-from myxtts.audio.stft import istft_tf
+from myxtts.audio.stft import istft_tf, stft_tf
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.models.vocoders.istft import NOISE_FRAMES, ISTFTVocoder, _noise_spectra
 from myxtts.training.vocoder.losses import pitch_loss
@@ -25,7 +25,8 @@ def small() -> ISTFTVocoder:
 
 def excitation(model: ISTFTVocoder, pitch: np.ndarray) -> np.ndarray:
     """The samples [batch, frames * hop] of the pulses of pitches [batch, frames]."""
-    spectra, _ = model._pulses(tf.constant(pitch, tf.float32), None, None)
+    samples, _ = model.pulse_train(tf.constant(pitch, tf.float32), None, None)
+    spectra = stft_tf(samples, model.spec, "CONSTANT")
     return istft_tf(spectra, model.spec).numpy()
 
 
@@ -139,7 +140,7 @@ def test_pulses_follow_a_moving_pitch_without_a_jump(model):
 def test_the_clock_runs_on_from_frame_to_frame_and_through_a_minute(small):
     # Frame by frame it shows the cycles so far; after 7,500 frames it is still in tune.
     pitch = 200.0 + 80.0 * np.sin(np.arange(7500) / 11)
-    _, clock = small._pulses(tf.constant(pitch[None], tf.float32), None, None)
+    _, clock = small.pulse_train(tf.constant(pitch[None], tf.float32), None, None)
     _, expected = clock_of(pitch.astype(np.float32), SMALL)
     assert turned(clock[0].numpy() - expected).max() < 1e-3
 

@@ -1,0 +1,1 @@
+"""From a trained voice to graphs that run without TensorFlow."""

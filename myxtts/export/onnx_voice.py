@@ -1,0 +1,65 @@
+"""A voice as a folder of ONNX graphs, which `myxtts synthesize` speaks with."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import myxtts
+from myxtts.checkpoints import Voice, exported
+from myxtts.checkpoints.files import describe, sealed, write_json, write_tensors
+from myxtts.checkpoints.voices import GAINS
+from myxtts.config.io import save_config
+from myxtts.export import graphs
+from myxtts.export.weights import FLOAT32, pack_weights
+
+
+def fill_folder(folder: Path, voice: Voice, vocoder: Any, weights: str = FLOAT32) -> None:
+    """Write the graphs of a voice and all that they need into a new folder.
+
+    The vocoder is a prepared one, or one without weights, which needs no graph.
+    """
+    save_config(voice.config, folder / exported.CONFIG)
+    voice.tokenizer.save(folder / exported.TOKENIZER)
+    tensors = {"voices": np.asarray(voice.voices, np.float32)}
+    if voice.gains is not None:
+        tensors[GAINS] = voice.gains
+    write_tensors(folder / exported.SPEAKERS, tensors)
+    for name, graph in _graphs(voice, vocoder).items():
+        (folder / name).write_bytes(pack_weights(graph, weights).SerializeToString())
+    card = {
+        "format": exported.FORMAT_VERSION,
+        "myxtts": myxtts.__version__,
+        "speakers": list(voice.speakers),
+        "languages": list(voice.languages),
+        "weights": weights,
+        "vocoder": _describe_vocoder(vocoder),
+        "files": {path.name: describe(path) for path in sorted(folder.iterdir())},
+    }
+    write_json(folder / exported.CARD, sealed(card))
+
+
+def _graphs(voice: Voice, vocoder: Any) -> dict[str, Any]:
+    model = voice.model
+    found = {
+        exported.ACOUSTIC: graphs.acoustic_graph(model),
+        exported.REFERENCE: graphs.reference_graph(model),
+    }
+    if model.style:
+        found[exported.STYLE] = graphs.style_graph(model)
+    if model.wants_embeddings:
+        found[exported.SPEAKER_ENCODER] = graphs.speaker_encoder_graph(model.published_voice)
+    if vocoder.has_weights:
+        found[exported.VOCODER] = graphs.vocoder_graph(vocoder)
+    return found
+
+
+def _describe_vocoder(vocoder: Any) -> dict[str, Any] | None:
+    if not vocoder.has_weights:
+        return None
+    return {
+        "kind": vocoder.kind,
+        "hop": vocoder.hop,
+        "n_mels": vocoder.n_mels,
+        "context_frames": int(vocoder.context_frames),
+    }

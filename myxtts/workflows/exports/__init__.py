@@ -1,0 +1,1 @@
+"""Exports of voices, one function for each target."""

@@ -1,0 +1,184 @@
+"""Exports for the players of other projects: one file from ids to samples."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from myxtts import atomic
+from myxtts.config.documents import MOST_JSON_BYTES, DocumentError, read_document
+from myxtts.errors import UserError
+from myxtts.text.languages import LANGUAGES
+from myxtts.workflows.exports.common import (
+    CARD,
+    REPORT,
+    Tell,
+    card_and_report,
+    check_parity,
+    new_folder,
+    size_of,
+    speaker,
+    to_json,
+)
+from myxtts.workflows.exports.settings import ExportSettings, check_free
+from myxtts.workflows.parity import Case, Parity, choose_cases, compare
+
+if TYPE_CHECKING:
+    from myxtts.export.players import PlayerTable
+    from myxtts.export.single_file import SingleFile
+    from myxtts.inference.speech import Speech
+    from myxtts.inference.synthesizer import Synthesizer
+# A longer sentence is cut by a synthesizer, and by no player.
+_MOST_LETTERS = 120
+
+
+def export_piper(trained: "Synthesizer", settings: ExportSettings, tell: Tell) -> None:
+    """Write NAME.onnx and NAME.onnx.json, and next to them the card and the report."""
+    from myxtts.export.piper import check_name, piper_config
+
+    check_name(settings.output)
+    single, table = _single_file(trained, settings)
+    path = settings.output
+    # The players read the pair alone; names of other files must not look like a voice.
+    files = {
+        path: b"",
+        path.with_name(f"{path.name}.json"): to_json(piper_config(single, table, path)),
+        path.with_name(f"{path.stem}.{CARD}"): b"",
+        path.with_name(f"{path.stem}.{REPORT}"): b"",
+    }
+    for each in files:
+        check_free(each)
+    graph = _packed(single.graph(), settings.weights)
+    parity = _single_parity(trained, single, graph, settings, tell)
+    card, report = card_and_report(trained, settings, "piper", parity)
+    files = dict(zip(files, (graph, files[list(files)[1]], card, report), strict=True))
+    # The graph last: without it there is no voice.
+    for each, content in reversed(files.items()):
+        atomic.write_output(each, content)
+    tell(f"{path}: {len(graph) / 1e6:.1f} MB, and {path.name}.json")
+
+
+def export_sherpa(trained: "Synthesizer", settings: ExportSettings, tell: Tell) -> None:
+    """Write a folder with the graph, its tokens and, for sounds, a lexicon."""
+    from myxtts.export import players, sherpa
+
+    single, table = _single_file(trained, settings)
+    model = single.graph()
+    players.add_metadata(model, sherpa.sherpa_metadata(single))
+    graph = _packed(model, settings.weights)
+    parity = _single_parity(trained, single, graph, settings, tell)
+    card, report = card_and_report(trained, settings, "sherpa-onnx", parity)
+    with new_folder(settings.output) as draft:
+        (draft / sherpa.MODEL).write_bytes(graph)
+        (draft / sherpa.TOKENS).write_text(sherpa.token_lines(table), encoding="utf-8")
+        if trained.voice.tokenizer.units == "piper":
+            lexicon = sherpa.lexicon_lines(single, _lexicon_texts(settings, single.language))
+            (draft / sherpa.LEXICON).write_text(lexicon, encoding="utf-8")
+        (draft / CARD).write_bytes(card)
+        (draft / REPORT).write_bytes(report)
+    tell(f"{settings.output}: {size_of(settings.output)}")
+
+
+def _single_file(
+    trained: "Synthesizer", settings: ExportSettings
+) -> "tuple[SingleFile, PlayerTable]":
+    """The one graph of a voice, and the table by which players write its ids."""
+    from myxtts.export.players import player_table
+    from myxtts.export.single_file import SingleFile
+    from myxtts.inference.speaking_options import find_language
+
+    language = find_language(settings.language, trained.voice)
+    table = player_table(trained.voice.tokenizer, language)
+    if not trained.vocoder.model.has_weights:
+        raise UserError(
+            f"a graph cannot hold the vocoder {trained.vocoder.name}: train one with `myxtts "
+            "train-vocoder` and name it with --vocoder"
+        )
+    return SingleFile(trained.voice, trained.vocoder.model, language, table.pairs), table
+
+
+def _packed(model: Any, weights: str) -> bytes:
+    """The bytes of an ONNX model with its weights in so many bits."""
+    from myxtts.export.weights import pack_weights
+
+    return pack_weights(model, weights).SerializeToString()
+
+
+def _single_parity(
+    trained: "Synthesizer",
+    single: "SingleFile",
+    graph: bytes,
+    settings: ExportSettings,
+    tell: Tell,
+) -> Parity:
+    """Compare the one graph, run by onnxruntime, with the voice."""
+    from myxtts.models.onnx.graph import Graph
+
+    spoken = _graph_speaker(trained, Graph(graph, settings.output), single.temperature)
+    cases = [
+        one
+        for one in choose_cases(trained.voice)
+        if one.language == single.language and len(_one_line(trained, one)) <= _MOST_LETTERS
+    ]
+    parity = compare(cases, _line_speaker(trained), spoken)
+    tell(f"parity: {parity}")
+    check_parity(parity, settings)
+    return parity
+
+
+def _line_speaker(trained: "Synthesizer") -> Callable[[Case], "Speech"]:
+    """Says a case as one line, as players do with a sentence."""
+    say = speaker(trained)
+
+    def line(case: Case) -> "Speech":
+        speech = say(replace(case, text=_one_line(trained, case)))
+        return replace(speech, mel=np.zeros_like(speech.mel))  # which a player's graph has not
+
+    return line
+
+
+def _one_line(trained: "Synthesizer", case: Case) -> str:
+    """The first line of a case: players cut texts in their own way."""
+    from myxtts.inference.sentences import cut_sentences
+
+    return next(iter(cut_sentences(case.text, case.language)))
+
+
+def _graph_speaker(
+    trained: "Synthesizer", graph: Any, temperature: float
+) -> Callable[[Case], "Speech"]:
+    from myxtts.export.single_file import with_padding
+    from myxtts.inference.speech import Speech, fade_ends, set_level
+
+    voice, rate = trained.voice, trained.spec.sample_rate
+
+    def say(case: Case) -> "Speech":
+        text = _one_line(trained, case)
+        tokens = voice.tokenizer.encode(text, case.language)
+        ids = with_padding(tokens)
+        out = graph.run(
+            input=ids,
+            input_lengths=[ids.shape[1]],
+            scales=[temperature, 1.0 / case.speaking_rate, 0.0],
+            sid=[voice.speakers.index(case.speaker)],
+        )
+        samples = set_level(fade_ends(out["output"].reshape(-1), rate), rate)
+        frames = out["output_durations"][0]
+        # Of the sounds alone: BOS and its padding, then sounds and paddings by turns, EOS.
+        durations = np.concatenate([frames[:1], frames[2:-1:2], frames[-1:]]).astype(np.int32)
+        mel = np.zeros((len(samples) // trained.spec.hop_length, trained.spec.n_mels), np.float32)
+        return Speech(samples, rate, mel, (text,), tokens, durations)
+
+    return say
+
+
+def _lexicon_texts(settings: ExportSettings, language: str) -> list[str]:
+    """The texts whose words go into a lexicon."""
+    if settings.words is not None:
+        try:
+            return [read_document(settings.words, MOST_JSON_BYTES).decode("utf-8")]
+        except (OSError, DocumentError, UnicodeDecodeError) as error:
+            raise UserError(f"cannot read {settings.words}: {error}") from error
+    row = LANGUAGES[language]
+    return [row.greeting, *(text for texts in row.hard_sentences.values() for text in texts)]
