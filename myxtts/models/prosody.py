@@ -111,9 +111,10 @@ class Calibration(keras.layers.Layer):
         )
         self.built = True
 
-    def widened(self, pitch, is_voiced):
-        """Pitch [batch, frames] further from the mean of each row's own voiced frames."""
-        voiced = tf.cast(is_voiced, tf.float32)
+    def widened(self, pitch, voiced):
+        """Pitch [batch, frames] further from the mean of each row's own frames, as voiced as they
+        are, from 0 to 1."""
+        voiced = tf.cast(voiced, tf.float32)
         count = tf.maximum(tf.reduce_sum(voiced, axis=1, keepdims=True), 1.0)
         mean = tf.reduce_sum(pitch * voiced, axis=1, keepdims=True) / count
         return mean + self.pitch_range * (pitch - mean)

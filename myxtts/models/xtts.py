@@ -50,6 +50,7 @@ TAIL_FRAMES = 8  # before the end, that speech may turn out to have ended in: .1
 # A token lasts at most this many frames at a speaking rate of 1: 3.5 s, longer than any pause.
 LONGEST_TOKEN = 300
 POSITION_FEATURES = 4
+VOICING_SLOPE = 8.0
 
 
 # What is said, in which language and voice, and how fast; and how it is refined.
@@ -377,9 +378,10 @@ class XTTS(keras.Model):
         tail = TAIL_GROUPS * self.reduction
         if self.contour:
             pitch, voicing = self.contour(frames, spoken + tail, voice)
-            is_voiced = (voicing > 0.0) & tf.sequence_mask(spoken + tail, room)
-            pitch = self.calibration.widened(pitch, is_voiced)
-            frames = self._with_contour(frames, pitch, is_voiced)
+            # Nearly a step: a frame at the threshold must not depend on how a product is rounded.
+            voiced = tf.sigmoid(VOICING_SLOPE * voicing) * sequence_mask(spoken + tail, room)
+            pitch = self.calibration.widened(pitch, voiced)
+            frames = self._with_contour(frames, pitch, voiced)
         said = self.decoder.generate(frames, spoken + tail, voice)
         lengths = _trimmed(said["stop"], spoken, self.reduction)
         whole = tf.reshape(durations, [tf.shape(tokens)[0], -1, self.token_states])

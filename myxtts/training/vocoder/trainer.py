@@ -270,6 +270,8 @@ class CopyHook(Hook):
 
 def vocoder_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """A line for each fact of a checkpoint that its vocoder cannot be resumed with."""
+    if "kind" not in before:
+        return [difference("what is trained", "a voice", "a vocoder")]
     if before["kind"] != now["kind"]:
         return [difference("model.vocoder_type", before["kind"], now["kind"])]
     kind, version = now["kind"], f"{now['kind']}_version"

@@ -37,6 +37,7 @@ from myxtts.training.vocoder.trainer import (
     CopyHook,
     VocoderTrainer,
     as_begun,
+    vocoder_differences,
     voice_hash,
 )
 from tests.helpers.make_corpus import make_corpus
@@ -493,3 +494,9 @@ def test_a_run_goes_on_with_the_sizes_it_was_begun_with_unless_others_are_chosen
     assert as_begun(chosen, tmp_path) is chosen
     small = create_default_config()
     assert as_begun(small, tmp_path) is small
+
+
+def test_the_folder_of_a_voice_holds_no_vocoder_to_resume():
+    voice = {"settings": {"model.decoder_dim": 16}, "speakers": ["anna"]}
+    (line,) = vocoder_differences(voice, {"kind": "istft", "settings": {}, "mels": ""})
+    assert line == "what is trained: a voice in the run, a vocoder now"
