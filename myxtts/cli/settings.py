@@ -10,7 +10,6 @@ from myxtts.config.flags import FLAGS, FlagValue, add_flags, flag_values
 from myxtts.config.io import Resolved, resolve
 from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.config.vocoders import VOCODERS
-from myxtts.data.corpus.joined import corpus_folders
 from myxtts.errors import UserError
 from myxtts.workflows.evaluate_training import metric_choices
 
@@ -111,8 +110,8 @@ def warn_untuned(config: XTTSConfig) -> None:
 
 def check_corpus(data: DataConfig) -> None:
     """Raise where the corpus is missing, and say where to get one."""
-    folders = corpus_folders(data.dataset_path)
-    if missing := [one for one in folders if not Path(one).expanduser().exists()]:
+    missing = [one for one in data.corpora if not Path(one).expanduser().exists()]
+    if missing:
         raise UserError(
             f"there is no corpus at {missing[0]}: name yours on the command line, fetch one "
             "with `myxtts download ljspeech`, or make the built-in one with `myxtts data demo`"

@@ -1,6 +1,7 @@
 """The settings of the data: the corpus, its features, their cache and the batches."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import Field, dataclass
 from typing import Any
@@ -179,6 +180,14 @@ class DataConfig(Section):
     enable_xla: bool | None = option(None, f"old name of {_XLA}", same_as=_XLA)
 
     profiler: Any = option(None, "object that receives cache hits and timings", stored=False)
+
+    @property
+    def corpora(self) -> list[str]:
+        """The folders that `dataset_path` names; one that exists is one, whatever its name."""
+        if os.path.exists(os.path.expanduser(self.dataset_path)):
+            return [self.dataset_path]
+        parts = [part for part in self.dataset_path.split(os.pathsep) if part]
+        return parts or [self.dataset_path]
 
     @property
     def audio_spec(self) -> AudioSpec:

@@ -463,7 +463,9 @@ def whole_durations(log_durations, mask, speaking_rate):
     # A NaN counts as one frame: its mel is NaN too, and synthesis rejects that.
     log_durations = tf.where(tf.math.is_nan(log_durations), 0.0, log_durations)
     frames = tf.exp(tf.minimum(log_durations, tf.math.log(float(LONGEST_TOKEN)))) * mask
-    ends = tf.round(tf.cumsum(frames / speaking_rate[:, None], axis=1))
+    # In float32 the sum of a long sentence would depend on the order of its additions.
+    exact = tf.cast(frames / speaking_rate[:, None], tf.float64)
+    ends = tf.cast(tf.round(tf.cumsum(exact, axis=1)), tf.float32)
     whole = ends - tf.pad(ends[:, :-1], [[0, 0], [1, 0]])
     return tf.cast(tf.maximum(whole, 1.0) * mask, tf.int32)
 

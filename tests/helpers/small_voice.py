@@ -42,7 +42,7 @@ def small_run(
     model = build_xtts(config.model, spec, *sizes)
     random = np.random.default_rng(3)
     for weight in model.trainable_variables:
-        weight.assign(weight + 0.05 * random.normal(size=weight.shape))
+        weight.assign(weight + 0.02 * random.normal(size=weight.shape))
     # Some frames a token: untrained, a word would last a hundredth of a second.
     longer = 1.5 * np.eye(len(model.prosody.quantities), dtype=np.float32)[0]
     model.prosody.out.bias.assign(model.prosody.out.bias + longer)

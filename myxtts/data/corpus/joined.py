@@ -1,6 +1,5 @@
 """Several corpora as one: `--data a --data b`."""
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +8,6 @@ from pathlib import Path
 from myxtts.data.corpus.corpus import Corpus
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.rejections import Rejection
-
-
-def corpus_folders(path: str) -> list[str]:
-    """The folders that a path of a corpus names, with a colon between; one that exists is one."""
-    if os.path.exists(os.path.expanduser(path)):
-        return [path]
-    return [part for part in path.split(os.pathsep) if part] or [path]
 
 
 def join_corpora(corpora: Sequence[Corpus]) -> Corpus:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from myxtts.config.config import DataConfig
 from myxtts.data.corpus.corpus import Corpus, read_corpus
-from myxtts.data.corpus.joined import corpus_folders, join_corpora
+from myxtts.data.corpus.joined import join_corpora
 from myxtts.data.corpus.utterance import CorpusError, Utterance, with_speed_perturbation
 from myxtts.data.features.location import CacheLocation, locate_cache
 from myxtts.text.tokenizer import Tokenizer
@@ -21,7 +21,7 @@ def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
         max_rejected=data.max_rejected,
     )
     separate = bool(data.val_dataset_path)
-    folders = corpus_folders(data.dataset_path)
+    folders = data.corpora
     named = (
         data.metadata_train_file,
         data.metadata_eval_file,

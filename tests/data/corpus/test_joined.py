@@ -7,7 +7,7 @@ import pytest
 
 from myxtts.config.config import DataConfig
 from myxtts.config.flags import add_flags, flag_values
-from myxtts.data.corpus.joined import corpus_folders, join_corpora
+from myxtts.data.corpus.joined import join_corpora
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.corpora import read_corpora, read_parts
 from tests.helpers.make_corpus import make_corpus
@@ -59,12 +59,12 @@ def test_a_flag_for_each_corpus_adds_up():
     parser = argparse.ArgumentParser()
     add_flags(parser, ["data.dataset_path"])
     given = flag_values(parser.parse_args(["--data", "a", "--data", "b", "--data", "a"]))
-    assert corpus_folders(given["data.dataset_path"].value) == ["a", "b"]
+    assert DataConfig(dataset_path=given["data.dataset_path"].value).corpora == ["a", "b"]
 
 
 def test_a_folder_with_a_colon_in_its_name_is_one(tmp_path):
     (tmp_path / "a:b").mkdir()
-    assert corpus_folders(str(tmp_path / "a:b")) == [str(tmp_path / "a:b")]
+    assert DataConfig(dataset_path=str(tmp_path / "a:b")).corpora == [str(tmp_path / "a:b")]
 
 
 def test_one_corpus_is_left_as_it_is(two):

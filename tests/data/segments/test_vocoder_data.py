@@ -318,14 +318,14 @@ def test_a_changed_recording_is_all_that_is_predicted_again(stored):
     open_segments(stored, speaker.predictor())
     chosen = TrainingData(settings_of(stored)).train.utterances[4]
     samples, rate = soundfile.read(chosen.audio)
-    soundfile.write(chosen.audio, samples[: 12 * 256], rate)
+    soundfile.write(chosen.audio, samples[: 30 * 256], rate)
     speaker.asked.clear()
     segments = open_segments(stored, speaker.predictor())
     assert speaker.asked == [chosen.id]
     at = list(segments.train.ids).index(chosen.id)
-    assert segments.train.lengths[at] == 12
+    assert segments.train.lengths[at] == 30
     said = segments.train.utterance(at)
-    np.testing.assert_array_equal(said["mel"], speaker.says(chosen.id, 12).astype(np.float16))
+    np.testing.assert_array_equal(said["mel"], speaker.says(chosen.id, 30).astype(np.float16))
 
 
 def test_damaged_predictions_are_predicted_again(stored, caplog):

@@ -117,8 +117,7 @@ def _load() -> tuple[Any, Any]:
 
     def syllables(word: str) -> list[tuple[str, str]]:
         initials = pinyin(word, style=Style.INITIALS, strict=True)
-        options = {"strict": True, "neutral_tone_with_five": True}
-        finals = pinyin(word, style=Style.FINALS_TONE3, **options)
+        finals = pinyin(word, style=Style.FINALS_TONE3, strict=True, neutral_tone_with_five=True)
         return [(first[0], last[0]) for first, last in zip(initials, finals, strict=True)]
 
     return jieba.cut, syllables
