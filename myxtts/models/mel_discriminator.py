@@ -22,7 +22,8 @@ def build_mel_discriminator(n_mels: int) -> keras.Model:
         x = keras.layers.Conv2D(
             channels, kernel, stride, padding="same", dtype="float32", name=f"conv_{number}"
         )(x)
-        x = keras.layers.LeakyReLU(0.2, dtype="float32", name=f"relu_{number}")(x)
+        # A leaky ReLU, in two operations: TensorFlow's optimizer of graphs fails to fuse the layer.
+        x = keras.ops.maximum(x, 0.2 * x)
         activations.append(x)
     score = keras.layers.Conv2D(1, 3, padding="same", dtype="float32", name="score")(x)
     return keras.Model(mel, [score, *activations], name="mel_discriminator")
