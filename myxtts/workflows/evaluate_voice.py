@@ -1,5 +1,6 @@
 """Evaluate a voice: it speaks sentences it was not trained on, and every metric judges them."""
 
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 from myxtts.errors import UserError
 from myxtts.evaluation.metrics.table import HARD_TEXTS, RECORDINGS
 from myxtts.monitoring.progress import progress
+from myxtts.workflows.clones import find_strangers, write_references
 from myxtts.workflows.judges import find_judges
 from myxtts.workflows.speaking import (
     REFERENCE,
+    Who,
     align_recordings,
+    by_name,
+    by_reference,
     known_recordings,
     make_sentence,
     read_all,
@@ -42,6 +47,7 @@ def evaluate(
     sentences: int = SENTENCES,
     speaker: str | None = None,
     reference: Sequence[str] | None = None,
+    clone_seconds: float | None = None,
     language: str | None = None,
     vocoder: str = VOCODER,
     asr_model: str | None = None,
@@ -54,9 +60,11 @@ def evaluate(
     """Judge a voice (its folder, its run's, or a loaded one) on held-out text of its corpus.
 
     Each sentence is spoken as its own speaker, as one `speaker` who recorded it, or as that of
-    `reference` recordings. `data` overrides settings of the voice's own data, such as
-    `val_dataset_path`; `speaking` are further `SpeakingOptions`, such as `refine_steps`.
-    `announce` is called with an estimate of the ASR's time.
+    `reference` recordings. With `clone_seconds`, the corpus is one of other speakers: those that
+    the voice does not know are cloned, each from so many seconds of its own recordings. `data`
+    overrides settings of the voice's own data, such as `val_dataset_path`; `speaking` are further
+    `SpeakingOptions`, such as `refine_steps`. `announce` is called with an estimate of the ASR's
+    time.
     """
     from myxtts.inference.speaking_options import find_language
 
@@ -65,14 +73,20 @@ def evaluate(
         synthesizer = load_synthesizer(voice, vocoder)
     settings = replace(synthesizer.voice.config.data, dataset_path=str(corpus), **(data or {}))
     language = find_language(language, synthesizer.voice)
+    name = voice if isinstance(voice, str | Path) else voice.folder
+    options = dict(speaking or {})
     with stages("speaking"):
-        chosen, trained_on = choose_held_out(
-            settings, synthesizer, language, sentences, speaker, reference
-        )
-        name = voice if isinstance(voice, str | Path) else voice.folder
-        what = f"{name}: {len(chosen)} sentences that it was not trained on"
-        options = dict(speaking or {})
-        subject = speak(what, synthesizer, chosen, trained_on, language, reference, **options)
+        if clone_seconds:
+            who = (speaker, clone_seconds)
+            subject = speak_clones(
+                str(name), synthesizer, settings, language, sentences, *who, **options
+            )
+        else:
+            chosen, trained_on = choose_held_out(
+                settings, synthesizer, language, sentences, speaker, reference
+            )
+            what = f"{name}: {len(chosen)} sentences that it was not trained on"
+            subject = speak(what, synthesizer, chosen, trained_on, language, reference, **options)
     own = synthesizer.voice.config.model.speaker_encoder
     return judge(subject, own, stages, asr_model, weights, fresh_ceilings, announce)
 
@@ -105,21 +119,61 @@ def choose_held_out(
         check_known(speaker, voice.speakers, "speaker")
     corpus, separate = read_corpora(settings)
     found = separate.utterances if separate else corpus.val
-    able = [
-        one
-        for one in found
-        if one.language == language
-        and one.speaker == (speaker or one.speaker)
-        and (reference or one.speaker in voice.speakers)
-    ]
-    silent = set(synthesizer.nothing_to_say([one.text for one in able], language)) if able else ()
-    able = [one for number, one in enumerate(able) if number not in silent]
+    able = _sayable(
+        synthesizer,
+        language,
+        [
+            one
+            for one in found
+            if one.speaker == (speaker or one.speaker)
+            and (reference or one.speaker in voice.speakers)
+        ],
+    )
     if not able:
         raise UserError(
             f"{settings.dataset_path} holds out no sentence in {language!r} by a speaker of the "
             f"voice ({len(found)} are held out): name the corpus that it was trained on"
         )
     return choose_utterances(able, count), corpus.train
+
+
+def _sayable(
+    synthesizer: "Synthesizer", language: str, utterances: "Sequence[Utterance]"
+) -> "list[Utterance]":
+    """The utterances of a language whose texts have a sound."""
+    able = [one for one in utterances if one.language == language]
+    silent = set(synthesizer.nothing_to_say([one.text for one in able], language)) if able else ()
+    return [one for number, one in enumerate(able) if number not in silent]
+
+
+def speak_clones(
+    name: str,
+    synthesizer: "Synthesizer",
+    settings: "DataConfig",
+    language: str,
+    count: int,
+    speaker: str | None,
+    seconds: float,
+    **options: Any,
+) -> "Subject":
+    """Clone the speakers of a corpus that a voice does not know, and speak some of their texts."""
+    from myxtts.data.features.corpora import read_corpora
+    from myxtts.evaluation.evaluator import choose_utterances
+
+    corpus, _ = read_corpora(settings)
+    able = _sayable(synthesizer, language, corpus.utterances)
+    strangers = find_strangers(able, synthesizer.voice.speakers, seconds, speaker)
+    chosen = choose_utterances(strangers.sentences, count)
+    what = f"{name}: {len(chosen)} sentences of {len(strangers.references)} speakers that it does "
+    what += f"not know, each cloned from {seconds:g} s"
+    with tempfile.TemporaryDirectory() as folder:
+        rate = synthesizer.spec.sample_rate
+        references = write_references(Path(folder), strangers.references, seconds, rate)
+
+        def who(speaker: str) -> dict[str, Any]:
+            return {"reference": [references[speaker]]}
+
+        return speak(what, synthesizer, chosen, strangers.others, language, who=who, **options)
 
 
 def speak(
@@ -129,24 +183,26 @@ def speak(
     others: "Sequence[Utterance]",
     language: str,
     reference: Sequence[str] | None = None,
+    who: Who = by_name,
     **options: Any,
 ) -> "Subject":
     """Speak held-out and hard texts; read the recordings of the former, and resynthesise them.
 
-    `others` represent the speakers. `options` are further ones of `Synthesizer.speak_many`.
+    `others` represent the speakers; all is said as `who` each of them is, or as the speaker of a
+    reference, whom nobody in the corpus is. `options` are further ones of `Synthesizer.speak_many`.
     """
     from myxtts.evaluation.metrics.session import Subject
 
     spec = synthesizer.spec
+    who = by_reference(reference) if reference else who
     with progress("speaking", "sentences") as report:
-        speech = speak_sentences(synthesizer, utterances, language, reference, report, **options)
+        speech = speak_sentences(synthesizer, utterances, language, who, report, **options)
     recorded = read_all([one.audio for one in utterances], spec.sample_rate)
     resynthesised = resynthesise(recorded, synthesizer.vocoder, spec)
     needed = list({one.speaker for one in utterances})
     known = known_recordings(others, needed, spec.sample_rate)
-    who, absent = {"speaker": utterances[0].speaker}, {}
+    absent = {}
     if reference:
-        who = {"reference": reference}
         known[REFERENCE] = read_all([Path(one) for one in reference], spec.sample_rate)
         absent[RECORDINGS] = "the recordings are of other speakers than the reference"
     found = zip(utterances, speech, recorded, resynthesised, strict=True)
@@ -158,7 +214,8 @@ def speak(
     if not reference:
         alignments = align_recordings(synthesizer.voice, sentences, spec, language)
     try:
-        hard = speak_hard_texts(synthesizer, speech, language=language, **who, **options)
+        first = who(utterances[0].speaker)
+        hard = speak_hard_texts(synthesizer, speech, language=language, **first, **options)
     except UserError as error:
         absent[HARD_TEXTS] = str(error)
     given = (synthesizer.vocoder.name, known, hard, absent)

@@ -12,7 +12,7 @@ from myxtts.checkpoints import holds_voice
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
 from myxtts.workflows import evaluate_voice
-from myxtts.workflows.speaking import read_all, speak_sentences
+from myxtts.workflows.speaking import by_name, by_reference, read_all, speak_sentences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -207,10 +207,9 @@ def _spoken(
     voice = synthesizer.voice
     language = find_language(speaking.language, voice)
     own = [replace(one, speaker=one.speaker or voice.speakers[0]) for one in chosen]
+    who = by_reference(speaking.reference) if speaking.reference else by_name
     with progress(f"{name} speaks", "sentences") as report:
-        speech = speak_sentences(
-            synthesizer, own, language, speaking.reference, report, **speaking.options
-        )
+        speech = speak_sentences(synthesizer, own, language, who, report, **speaking.options)
     for sentence, one in zip(chosen, speech, strict=True):
         _check_sound(one.samples, one.sample_rate, f"{sentence.id}, as {name} says it,")
     return [resample(one.samples, one.sample_rate, rate) for one in speech]

@@ -20,32 +20,42 @@ if TYPE_CHECKING:
     from myxtts.inference.synthesizer import Synthesizer
     from myxtts.inference.vocoders import Vocoder
 
+Who = Callable[[str], dict[str, Any]]  # a speaker -> who is to speak
 REFERENCE = "the reference"  # the speaker of cloned speech
 EXAMPLES, MOST_SPEAKERS = 6, 12  # recordings that represent a speaker; speakers to compare with
+
+
+def by_name(speaker: str) -> dict[str, Any]:
+    """Speak as a speaker that the voice knows."""
+    return {"speaker": speaker}
+
+
+def by_reference(reference: Sequence[str]) -> Who:
+    """Speak as the speaker of recordings, whoever has recorded the sentence."""
+    return lambda speaker: {"reference": reference}
 
 
 def speak_sentences(
     synthesizer: "Synthesizer",
     utterances: "Sequence[Utterance]",
     language: str,
-    reference: Sequence[str] | None = None,
+    who: Who = by_name,
     report: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
 ) -> "list[Speech]":
-    """Speak the texts of utterances, each as its own speaker, or all as the reference's.
+    """Speak the texts of utterances; `who` has the options that speak as the speaker of one.
 
     `options` are further ones of `Synthesizer.speak_many`.
     """
     spoken: dict[str, Speech] = {}
     for speaker in dict.fromkeys(one.speaker for one in utterances):
         own = [one for one in utterances if one.speaker == speaker]
-        who = {"reference": reference} if reference else {"speaker": speaker}
         done = len(spoken)
         found = synthesizer.speak_many(
             [one.text for one in own],
             lambda count, _, done=done: report(min(done + count, len(utterances)), len(utterances)),
             language=language,
-            **who,
+            **who(speaker),
             **options,
         )
         spoken.update(zip((one.id for one in own), found, strict=True))

@@ -10,7 +10,7 @@ from myxtts.errors import UserError
 from myxtts.workflows.evaluate_voice import FOLDER, SENTENCES
 
 JUDGING = ("vocoder", "asr_model", "weights", "fresh_ceilings")
-SPEAKING = ("sentences", "speaker", "reference", "language")
+SPEAKING = ("sentences", "speaker", "reference", "clone_seconds", "language")
 REFINING = ("postfilter", "refine_steps", "temperature")
 LISTENING = ("texts", "corpus", "speaker", "reference", "language", "vocoder")
 CORPUS_FIELDS = (
@@ -61,6 +61,9 @@ def _add_voice(group: argparse._ArgumentGroup) -> None:
     who.add_argument(*names, metavar="WAV", action="append", dest="reference", help=about)
     about = "only the sentences that this speaker recorded (default: each as its own speaker)"
     who.add_argument("--speaker", metavar="NAME", help=about)
+    about = "clone the speakers of the corpus that the voice does not know, each from so many "
+    about += "seconds of its recordings, and compare the clones with the others"
+    group.add_argument("--clone-seconds", metavar="SECONDS", type=float, help=about)
     add_refining(group)
     add_flags(group, CORPUS_FIELDS)
 
@@ -147,6 +150,8 @@ def _check(args: argparse.Namespace) -> None:
             "name what is to be judged: --voice with --corpus, --wavs with --texts, --listen with "
             "two folders or more, or --tally with what listeners saved"
         )
+    if args.clone_seconds and (args.reference or not args.voice):
+        raise UserError("--clone-seconds is for a --voice, without a --reference of its own")
     if args.voice and not args.corpus:
         raise UserError("name the corpus that the voice was trained on with --corpus")
     if args.wavs and not args.texts:
