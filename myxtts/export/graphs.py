@@ -39,7 +39,7 @@ def reference_graph(model: Any) -> Any:
 
 def style_graph(model: Any) -> Any:
     """Voices [batch, dim] to voices with their own style, and with one that weights mix."""
-    tokens = model.settings["gst_num_style_tokens"]
+    tokens = model.config.gst_num_style_tokens
     inputs = [
         tf.TensorSpec([None, model.speaker_embedding_dim], tf.float32, name="voice"),
         tf.TensorSpec([None, tokens], tf.float32, name="weights"),

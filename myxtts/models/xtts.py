@@ -16,7 +16,6 @@ import tensorflow as tf
 
 from myxtts.config.config import AudioSpec, ModelConfig
 from myxtts.models import alignment
-from myxtts.models.audio_encoder import AudioEncoder
 from myxtts.models.decoder import build_decoder, scaled_mel
 from myxtts.models.expansion import (
     gather_tokens,
@@ -24,7 +23,6 @@ from myxtts.models.expansion import (
     spread_tokens,
     tokens_of_frames,
 )
-from myxtts.models.gst import StyleTokens
 from myxtts.models.harmonics import Harmonics
 from myxtts.models.layers import sequence_mask, serialisable
 from myxtts.models.prosody import (
@@ -41,8 +39,8 @@ from myxtts.models.prosody import (
 )
 from myxtts.models.refiner import Refiner
 from myxtts.models.segments import DRAWS
-from myxtts.models.speaker_encoders.published_voice import PublishedVoice
 from myxtts.models.text_encoder import TextEncoder
+from myxtts.models.voice_encoder import VoiceEncoder
 
 # Groups of frames behind the end of speech in which the decoder learns that it has ended.
 TAIL_GROUPS = 4
@@ -63,170 +61,82 @@ _SAID = [
 ]
 _REFINED = [tf.TensorSpec([], kind) for kind in (tf.int32, tf.float32, tf.int32)]
 
-# Settings that are no part of the model: where its parts come from, and its vocoder.
-_ORIGINS = ModelConfig.affecting("origin", "path", "vocoder")
-
 
 def build_xtts(
     config: ModelConfig, spec: AudioSpec, vocab_size: int, num_languages: int, num_speakers: int
 ) -> "XTTS":
     """The model of a configuration, with all of its weights."""
-    settings = {
-        name: getattr(config, name)
-        for name in ModelConfig.__dataclass_fields__
-        if name not in _ORIGINS
-    }
-    model = XTTS(
-        spec=asdict(spec),
-        speaker_encoder=config.speaker_encoder,
-        vocab_size=vocab_size,
-        num_languages=num_languages,
-        num_speakers=num_speakers,
-        name="xtts",
-        **settings,
-    )
+    model = XTTS(config, spec, vocab_size, num_languages, num_speakers, name="xtts")
     model.build()
     return model
 
 
 @serialisable
-class XTTS(keras.Model):
+class XTTS(VoiceEncoder):
     """Text encoder, alignment, prosody and decoder, under the voice of a reference."""
 
     def __init__(
         self,
-        *,
-        spec: dict,
+        config: ModelConfig,
+        spec: AudioSpec,
         vocab_size: int,
         num_languages: int,
         num_speakers: int,
-        text_encoder_dim: int,
-        text_encoder_conv_layers: int,
-        text_encoder_layers: int,
-        text_encoder_heads: int,
-        decoder_strategy: str,
-        decoder_dim: int,
-        decoder_layers: int,
-        decoder_reduction: int,
-        audio_encoder_dim: int,
-        audio_encoder_layers: int,
-        speaker_embedding_dim: int,
-        speaker_encoder: str,
-        freeze_speaker_encoder: bool,
-        use_gst: bool,
-        gst_num_style_tokens: int,
-        gst_style_token_dim: int,
-        gst_style_embedding_dim: int,
-        gst_num_heads: int,
-        dropout: float,
-        refiner_layers: int = 0,
-        token_states: int = 1,
-        pitch_contour: str = "token",
         **kwargs,
     ):
-        # The alignment needs its inputs as they are, not rounded to half precision.
-        super().__init__(autocast=False, **kwargs)
-        self.settings = {
-            name: value
-            for name, value in locals().items()
-            if name not in ("self", "kwargs", "__class__")
-        }
-        n_mels = spec["n_mels"]
-        self.n_mels, self.reduction = n_mels, decoder_reduction
-        self.text_encoder_dim, self.speaker_embedding_dim = text_encoder_dim, speaker_embedding_dim
-        # Whether the output is embedded too: only the voice similarity loss needs it.
-        self.embeds_output = num_speakers > 1
-        self.published_voice = self.audio_encoder = None
-        if speaker_encoder:
-            self.published_voice = PublishedVoice(
-                speaker_encoder,
-                speaker_embedding_dim,
-                AudioSpec(**spec),
-                freeze_speaker_encoder,
-                name="published_voice",
-            )
-        else:
-            self.audio_encoder = AudioEncoder(
-                audio_encoder_dim,
-                audio_encoder_layers,
-                speaker_embedding_dim,
-                n_mels,
-                name="audio_encoder",
-            )
-        self.style = None
-        if use_gst:
-            self.style = StyleTokens(
-                gst_num_style_tokens,
-                gst_style_token_dim,
-                gst_style_embedding_dim,
-                gst_num_heads,
-                name="style",
-            )
-            self.style_to_voice = keras.layers.Dense(
-                speaker_embedding_dim, dtype="float32", name="style_to_voice"
-            )
-        self.speaker_head = None
-        if num_speakers > 1:  # a single one cannot be confused with another
-            self.speaker_head = keras.layers.Dense(num_speakers, dtype="float32", name="speaker")
+        super().__init__(config, spec, num_speakers, **kwargs)
+        self.vocab_size, self.num_languages = vocab_size, num_languages
+        self.reduction, self.token_states = config.decoder_reduction, config.token_states
+        dim, n_mels = config.text_encoder_dim, spec.n_mels
         self.text_encoder = TextEncoder(
             vocab_size,
             num_languages,
-            text_encoder_dim,
-            text_encoder_conv_layers,
-            text_encoder_layers,
-            text_encoder_heads,
-            dropout,
+            dim,
+            config.text_encoder_conv_layers,
+            config.text_encoder_layers,
+            config.text_encoder_heads,
+            config.dropout,
             name="text_encoder",
         )
-        self.token_states = token_states
         self.states = None
-        if token_states > 1:
-            self.states = TokenStates(text_encoder_dim, token_states, name="states")
+        if config.token_states > 1:
+            self.states = TokenStates(dim, config.token_states, name="states")
         self.mu_head = keras.layers.Dense(n_mels, dtype="float32", name="mu")
         # What states of tokens have besides a length; a frame may have a pitch of its own.
-        self.spoken_as = (ENERGY,) if pitch_contour == "frame" else (PITCH, ENERGY)
-        self.prosody = ProsodyPredictor(
-            text_encoder_dim, (LOG_DURATIONS, *self.spoken_as), name="prosody"
-        )
-        self.prosody_embedding = ProsodyEmbedding(text_encoder_dim, name="prosody_embedding")
-        self.harmonics = Harmonics(AudioSpec(**spec))
+        has_contour = config.pitch_contour == "frame"
+        self.spoken_as = (ENERGY,) if has_contour else (PITCH, ENERGY)
+        self.prosody = ProsodyPredictor(dim, (LOG_DURATIONS, *self.spoken_as), name="prosody")
+        self.prosody_embedding = ProsodyEmbedding(dim, name="prosody_embedding")
+        self.harmonics = Harmonics(spec)
         self.contour = None
-        if pitch_contour == "frame":
-            self.contour = PitchContour(text_encoder_dim, decoder_reduction, name="contour")
+        if has_contour:
+            self.contour = PitchContour(dim, self.reduction, name="contour")
             self.calibration = Calibration(name="calibration")
         self.decoder = build_decoder(
-            decoder_strategy,
-            dim=decoder_dim,
-            num_layers=decoder_layers,
-            reduction=decoder_reduction,
+            config.decoder_strategy,
+            dim=config.decoder_dim,
+            num_layers=config.decoder_layers,
+            reduction=self.reduction,
             n_mels=n_mels,
-            dropout=dropout,
+            dropout=config.dropout,
         )
         self.refiner = None
-        if refiner_layers:
-            self.refiner = Refiner(
-                decoder_dim, refiner_layers, decoder_reduction, n_mels, name="refiner"
-            )
+        if config.refiner_layers:
+            sizes = config.decoder_dim, config.refiner_layers, self.reduction, n_mels
+            self.refiner = Refiner(*sizes, name="refiner")
 
     def build(self, input_shape=None):
-        text, voice = (None, None, self.text_encoder_dim), (None, self.speaker_embedding_dim)
+        super().build(input_shape)
+        dim = self.config.text_encoder_dim
+        text, voice = (None, None, dim), (None, self.speaker_embedding_dim)
         tokens, mask = (None, None), (None, None, 1)
-        if self.published_voice:
-            self.published_voice.build()
-        else:
-            self.audio_encoder.build((None, None, self.n_mels), (None,))
-        if self.style:
-            self.style.build(voice)
-            self.style_to_voice.build((None, self.settings["gst_style_embedding_dim"]))
-        if self.speaker_head:
-            self.speaker_head.build(voice)
         self.text_encoder.build(tokens, mask, (None,), voice)
         if self.states:
             self.states.build(text)
         self.mu_head.build(text)
         self.prosody.build(text, mask, voice)
         self.prosody_embedding.build((None, None, len(self.spoken_as)))
-        width = self.text_encoder_dim + POSITION_FEATURES
+        width = dim + POSITION_FEATURES
         if self.contour:
             self.contour.build((None, None, width), (None,), voice)
             self.calibration.build()
@@ -284,7 +194,7 @@ class XTTS(keras.Model):
             "frame_tokens": frame_states // self.token_states,
             "durations": durations,
             **{f"token_{name}": values for name, values in true_prosody.items()},
-            **self._compared_embeddings(said["mel"], inputs, embedding),
+            **self.compared_embeddings(said["mel"], inputs, embedding),
             **flow,
             "frames": frames,
             "voice": voice,
@@ -305,47 +215,6 @@ class XTTS(keras.Model):
             return {"flow": tf.zeros(size), "flow_target": tf.zeros(size)}
 
         return tf.cond(inputs["refines"], matched, nothing)
-
-    @property
-    def wants_embeddings(self) -> bool:
-        """Whether references are embeddings of a frozen encoder, and not mels."""
-        return self.published_voice is not None and self.published_voice.frozen
-
-    def embed(self, inputs):
-        """The speaker embeddings [batch, voice_dim] of references, without a style.
-
-        With a frozen published encoder the inputs have its `reference_embedding` [batch, dim].
-        Otherwise they have natural mels, `reference` [batch, frames, mels], and their
-        `reference_lengths`.
-        """
-        if self.wants_embeddings:
-            return self.published_voice(inputs["reference_embedding"])
-        mel, lengths = inputs["reference"], inputs["reference_lengths"]
-        if self.published_voice:
-            return self.published_voice(self.published_voice.embed(mel, lengths))
-        return self.audio_encoder(scaled_mel(tf.cast(mel, tf.float32)), lengths)
-
-    def styled(self, voice, weights=None):
-        """Voices with their style, or with one mixed of the tokens by weights [batch, tokens]."""
-        if not self.style:
-            return voice
-        style = self.style(voice)[0] if weights is None else self.style.from_weights(weights)
-        return voice + self.style_to_voice(style)
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None, None], tf.float32),
-            tf.TensorSpec([None], tf.int32),
-        ]
-    )
-    def encode_voice(self, mel, lengths):
-        """`embed` mels, compiled."""
-        mel = tf.ensure_shape(mel, [None, None, self.n_mels])
-        return self.embed({"reference": mel, "reference_lengths": lengths})
-
-    def encode_embedding(self, embedding):
-        """`embed` a published encoder's embeddings."""
-        return self.embed({"reference_embedding": embedding})
 
     @tf.function(input_signature=_SAID)
     def synthesize(self, tokens, text_lengths, language, voice, speaking_rate):
@@ -418,18 +287,6 @@ class XTTS(keras.Model):
             for name in self.spoken_as
         }
 
-    def _compared_embeddings(self, mel, inputs, embedding):
-        """The embeddings of the output and of the reference by one encoder, or None for both."""
-        if not self.embeds_output:
-            return {"output_embedding": None, "reference_embedding": None}
-        lengths = inputs["mel_lengths"]
-        if self.published_voice:
-            embed = self.published_voice.embed
-            reference = embed(inputs["reference"], inputs["reference_lengths"])
-            return {"output_embedding": embed(mel, lengths), "reference_embedding": reference}
-        output = self.embed({"reference": mel, "reference_lengths": lengths})
-        return {"output_embedding": output, "reference_embedding": embedding}
-
     def _room(self, num_frames):
         """Frames with a tail behind them, in whole groups."""
         return (-(-num_frames // self.reduction) + TAIL_GROUPS) * self.reduction
@@ -452,7 +309,18 @@ class XTTS(keras.Model):
         return tf.concat([frames, tf.cast(own, frames.dtype), tf.cast(voiced, frames.dtype)], -1)
 
     def get_config(self):
-        return {**super().get_config(), **dict(self.settings)}
+        sizes = ("vocab_size", "num_languages", "num_speakers")
+        return {
+            **super().get_config(),
+            "config": asdict(self.config),
+            "spec": asdict(self.spec),
+            **{name: getattr(self, name) for name in sizes},
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        own = {"config": ModelConfig(**config["config"]), "spec": AudioSpec(**config["spec"])}
+        return cls(**{**config, **own})
 
 
 def whole_durations(log_durations, mask, speaking_rate):

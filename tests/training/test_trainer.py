@@ -225,8 +225,8 @@ def test_a_model_is_built_for_the_corpus_of_a_configuration(make_trainer):
     trainer = XTTSTrainer(config, model)
     own = trainer.prepare_datasets()[0]
     assert trainer.model is model
-    assert model.settings["vocab_size"] == own.tokenizer.vocab_size
-    assert model.settings["num_speakers"] == 2
+    assert model.vocab_size == own.tokenizer.vocab_size
+    assert model.num_speakers == 2
 
 
 def test_wandb_without_its_package_is_refused_before_anything_is_prepared(monkeypatch, tmp_path):

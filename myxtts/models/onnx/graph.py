@@ -27,7 +27,7 @@ class Graph:
         if _EXTERNAL.search(content):
             raise GraphError(f"{path} refers to weights in other files, which is not read")
         self.path = path
-        self._content, self._threads = content, threads
+        self.content, self._threads = content, threads
 
     @cached_property
     def _session(self) -> Any:
@@ -39,7 +39,7 @@ class Graph:
         options.log_severity_level = 3
         providers = ["CPUExecutionProvider"]
         try:
-            return runtime.InferenceSession(self._content, options, providers=providers)
+            return runtime.InferenceSession(self.content, options, providers=providers)
         except Exception as error:  # onnxruntime's own have no common base
             said = f"{self.path} is no graph that can be run ({_first(error)}): {_REMEDY}"
             raise GraphError(said) from error
