@@ -24,7 +24,14 @@ from myxtts.checkpoints.states import (
     unmark_best,
 )
 from myxtts.checkpoints.variables import restore, seeds_of, variables_of, weights_of
-from myxtts.checkpoints.voices import Voice, holds_voice, load_voice, read_languages, save_voice
+from myxtts.checkpoints.voices import (
+    Voice,
+    holds_voice,
+    load_trainable,
+    load_voice,
+    read_languages,
+    save_voice,
+)
 
 __all__ = [
     "Best",
@@ -40,6 +47,7 @@ __all__ = [
     "latest_state",
     "load_speaker_encoder",
     "load_state",
+    "load_trainable",
     "load_voice",
     "mark_best",
     "marked_best",

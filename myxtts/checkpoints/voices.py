@@ -123,6 +123,7 @@ class VoiceFiles:
     voices: np.ndarray
     arrays: dict[str, np.ndarray]
     gains: np.ndarray | None = None
+    source: str = _MODEL  # what the arrays were read from
 
 
 def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
@@ -132,9 +133,18 @@ def load_voice(path: str | Path, *, build: Callable | None = None) -> Voice:
     """
     from myxtts.checkpoints.exported import holds_export, load_export
 
-    if holds_export(path):
-        return load_export(path)
-    files = read_voice(path)
+    return load_export(path) if holds_export(path) else _load(read_voice(path), build)
+
+
+def load_trainable(path: str | Path) -> Voice:
+    """Load a voice, also an exported one, with a model that can be trained further."""
+    from myxtts.checkpoints.exported import holds_export, read_trainable
+
+    return _load(read_trainable(path) if holds_export(path) else read_voice(path))
+
+
+def _load(files: VoiceFiles, build: Callable | None = None) -> Voice:
+    """The voice of some files, with its model."""
     model = _build(build or _builder(), files)
     _fill(model, files)
     return Voice(
@@ -172,7 +182,7 @@ def read_voice(path: str | Path) -> VoiceFiles:
     problem = vector_problem(files.voices, files.speakers, files.config)
     if problem := problem or gain_problem(files.gains, files.config):
         raise CheckpointError(f"{folder / _SPEAKERS} does not fit the voice: {problem}; {_REMEDY}")
-    _check_size(files)
+    check_size(files)
     return files
 
 
@@ -273,7 +283,7 @@ def _is_name(value: Any) -> bool:
     )
 
 
-def _check_size(files: VoiceFiles) -> None:
+def check_size(files: VoiceFiles) -> None:
     """Reject settings of a model that the file cannot hold, before it takes memory and time."""
     model = files.config.model
     stored = sum(array.size for array in files.arrays.values())
@@ -290,7 +300,7 @@ def _check_size(files: VoiceFiles) -> None:
 
 def _misfit_of(files: VoiceFiles) -> str:
     settings = files.folder / _CONFIG
-    return f"{files.folder / _MODEL} does not fit the model that {settings} describes"
+    return f"{files.folder / files.source} does not fit the model that {settings} describes"
 
 
 def _builder() -> Callable:

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 import myxtts
-from myxtts.checkpoints import Voice, exported
+from myxtts.checkpoints import Voice, exported, weights_of
 from myxtts.checkpoints.files import describe, sealed, write_json, write_tensors
 from myxtts.checkpoints.voices import GAINS
 from myxtts.config.io import save_config
 from myxtts.export import graphs
-from myxtts.export.weights import FLOAT32, pack_weights
+from myxtts.export.trainable import Place, locate_weights
+from myxtts.export.weights import FLOAT16, FLOAT32, INT8, pack_weights
 
 
 def fill_folder(folder: Path, voice: Voice, vocoder: Any, weights: str = FLOAT32) -> None:
@@ -25,7 +26,9 @@ def fill_folder(folder: Path, voice: Voice, vocoder: Any, weights: str = FLOAT32
     if voice.gains is not None:
         tensors[GAINS] = voice.gains
     write_tensors(folder / exported.SPEAKERS, tensors)
-    for name, graph in _graphs(voice, vocoder).items():
+    found = _graphs(voice, vocoder)
+    places = {} if weights == INT8 else _store_weights(folder, voice, found, weights)
+    for name, graph in found.items():
         (folder / name).write_bytes(pack_weights(graph, weights).SerializeToString())
     card = {
         "format": exported.FORMAT_VERSION,
@@ -34,9 +37,21 @@ def fill_folder(folder: Path, voice: Voice, vocoder: Any, weights: str = FLOAT32
         "languages": list(voice.languages),
         "weights": weights,
         "vocoder": _describe_vocoder(vocoder),
+        "places": places,
         "files": {path.name: describe(path) for path in sorted(folder.iterdir())},
     }
     write_json(folder / exported.CARD, sealed(card))
+
+
+def _store_weights(
+    folder: Path, voice: Voice, graphs: dict[str, Any], kind: str
+) -> dict[str, Place]:
+    """Store what fine-tuning needs and no graph has; return where the other weights are."""
+    own = {name: np.asarray(value) for name, value in weights_of(voice.model).items()}
+    places, rest = locate_weights(own, graphs)
+    kept = {FLOAT16: np.float16}.get(kind, np.float32)
+    write_tensors(folder / exported.REST, {name: one.astype(kept) for name, one in rest.items()})
+    return places
 
 
 def _graphs(voice: Voice, vocoder: Any) -> dict[str, Any]:

@@ -40,11 +40,11 @@ logger = logging.getLogger(__name__)
 
 def load_start(path: Path) -> "Voice":
     """Load the voice to start from."""
-    from myxtts.checkpoints import load_voice
+    from myxtts.checkpoints import load_trainable
     from myxtts.runtime import configure_gpus
 
     configure_gpus()  # before a GPU is in use: memory growth cannot be set later
-    return load_voice(path)
+    return load_trainable(path)
 
 
 def settle(voice: XTTSConfig, asked: Mapping[str, Setting], origin: str, folder: Path) -> Resolved:

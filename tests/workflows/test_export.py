@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from myxtts.audio.io import write_wav
-from myxtts.checkpoints import CheckpointError, load_voice
+from myxtts.checkpoints import CheckpointError, load_trainable, load_voice, weights_of
 from myxtts.checkpoints.files import describe, sealed
 from myxtts.errors import UserError
 from myxtts.inference.errors import SynthesisError
@@ -115,6 +116,35 @@ def test_fewer_bits_make_smaller_files(run, folder, tmp_path, weights, share):
     assert Synthesizer.load(target).speak("Hello.").seconds > 0.1
 
 
+@pytest.mark.parametrize("weights, tolerance", [("float32", 0.0), ("float16", 1e-3)])
+def test_an_export_can_be_trained_further(run, tmp_path, weights, tolerance):
+    target = tmp_path / "exported"
+    export("onnx", ExportSettings(str(run), target, weights=weights), quiet)
+    trained, opened = load_voice(run), load_trainable(target)
+    own, found = (weights_of(one.model) for one in (trained, opened))
+    assert own.keys() == found.keys()
+    for name, value in own.items():
+        np.testing.assert_allclose(found[name], value, atol=tolerance, err_msg=name)
+    np.testing.assert_array_equal(opened.voices, trained.voices)
+    assert opened.speakers == trained.speakers
+
+
+def test_most_weights_are_stored_once(folder):
+    places = json.loads((folder / "export.json").read_text())["places"]
+    with safe_open(folder / "weights.safetensors", "np") as file:
+        rest = list(file.keys())
+    assert not set(rest) & places.keys()
+    # What only training uses, and what the conversion has computed with.
+    assert {name.split("/")[0] for name in rest} <= {"mu", "calibration", "style", "speaker"}
+
+
+def test_weights_of_8_bits_cannot_be_trained_further(run, tmp_path):
+    target = tmp_path / "exported"
+    export("onnx", ExportSettings(str(run), target, weights="int8"), quiet)
+    with pytest.raises(CheckpointError, match="8 bits, which cannot be fine-tuned"):
+        load_trainable(target)
+
+
 def test_a_voice_with_a_refiner_draws_the_same_noise(tmp_path):
     run = small_run(tmp_path / "run", languages=("en",), refiner_layers=1)
     export("onnx", ExportSettings(str(run), tmp_path / "out"), quiet)
@@ -171,6 +201,19 @@ class TestDamage:
         (copy / name).write_bytes(content[: len(content) // 2])
         with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
             load_voice(copy)
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"tensor": "nothing"}, {"axes": [3, 1]}, {"shape": [1, 2, 3]}, {"graph": "../x.onnx"}],
+        ids=["tensor", "axes", "shape", "graph"],
+    )
+    def test_a_weight_that_is_not_where_it_should_be_is_named(self, copy, change):
+        card = json.loads((copy / "export.json").read_text())
+        first = next(iter(card["places"]))
+        card["places"][first] |= change
+        self.change(copy, places=card["places"])
+        with pytest.raises(CheckpointError, match=r"no weight|cannot be fine-tuned"):
+            load_trainable(copy)
 
     def test_a_missing_file_is_named(self, copy):
         (copy / "reference.onnx").unlink()
