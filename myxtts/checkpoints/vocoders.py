@@ -44,7 +44,9 @@ _SEALED_SINCE = 2  # before, the card had no checksum
 _SPARE_WEIGHTS, _SPARE_TENSORS = 1 << 22, 64
 _TENSORS_PER_LAYER = 3  # at least
 _REMEDY = "copy the folder again, or name another vocoder"
-_CARD, _MODEL, _INSIDE_RUN = "vocoder.json", "model.safetensors", ("vocoder", "stage2/vocoder")
+_CARD, _MODEL = "vocoder.json", "model.safetensors"
+# Its own, that of a run of train-vocoder inside it, and that of its second stage.
+_INSIDE_RUN = ("vocoder", "vocoder/vocoder", "stage2/vocoder")
 
 
 @dataclass(frozen=True, eq=False)

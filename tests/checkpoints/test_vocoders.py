@@ -87,7 +87,7 @@ def test_one_that_a_kill_left_set_aside_is_found(folder):
     assert load_vocoder(folder.parent).kind == "istft"
 
 
-@pytest.mark.parametrize("place", ["", "vocoder", "stage2/vocoder"])
+@pytest.mark.parametrize("place", ["", "vocoder", "vocoder/vocoder", "stage2/vocoder"])
 def test_a_folder_or_the_run_around_it_will_do(model, tmp_path, place):
     run = tmp_path / "run"
     save_vocoder(run / place, model, SMALL)
