@@ -11,6 +11,7 @@ from myxtts.config.io import Resolved, resolve
 from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.config.vocoders import VOCODERS
 from myxtts.errors import UserError
+from myxtts.resources import default_voice
 from myxtts.workflows.evaluate_training import metric_choices
 
 logger = logging.getLogger(__name__)
@@ -49,11 +50,16 @@ def add_simulated_step(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulate-step-ms", type=float, default=0.0, metavar="MS", help=about)
 
 
-def add_voice(parser: argparse._ActionsContainer, required: bool = False) -> None:
-    """Add --voice under all its names."""
+def add_voice(
+    parser: argparse._ActionsContainer, required: bool = False, has_default: bool = False
+) -> None:
+    """Add --voice under all its names; the default is the voice inside the package."""
     about = "the voice: its folder, that of the run that made it, or that of an export"
+    about += " (default: the English voice inside the package)" if has_default else ""
+    default = default_voice() if has_default else None
     names = ("--voice", "--checkpoint", "--checkpoint-dir")
-    parser.add_argument(*names, metavar="DIR", required=required, dest="voice", help=about)
+    how = {"required": required, "default": default, "dest": "voice"}
+    parser.add_argument(*names, metavar="DIR", help=about, **how)
 
 
 def add_refining(parser: argparse._ActionsContainer) -> None:

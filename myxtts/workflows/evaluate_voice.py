@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from myxtts.errors import UserError
-from myxtts.evaluation.metrics.table import HARD_TEXTS, RECORDINGS
+from myxtts.evaluation.metrics.table import ALIGNMENT, HARD_TEXTS, RECORDINGS
 from myxtts.monitoring.progress import progress
 from myxtts.workflows.clones import find_strangers, write_references
 from myxtts.workflows.judges import find_judges
@@ -212,7 +212,10 @@ def speak(
     ]
     hard = alignments = None
     if not reference:
-        alignments = align_recordings(synthesizer.voice, sentences, spec, language)
+        try:
+            alignments = align_recordings(synthesizer.voice, sentences, spec, language)
+        except UserError as error:
+            absent[ALIGNMENT] = str(error)
     try:
         first = who(utterances[0].speaker)
         hard = speak_hard_texts(synthesizer, speech, language=language, **first, **options)

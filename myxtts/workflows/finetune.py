@@ -10,6 +10,7 @@ from myxtts.config.config import XTTSConfig
 from myxtts.config.io import Resolved, Setting, resolve
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import progress
+from myxtts.resources import default_voice
 from myxtts.workflows.stages import Announce
 
 if TYPE_CHECKING:
@@ -90,8 +91,10 @@ def describe_choices(resolved: Resolved) -> str:
 
 
 def default_folder(voice: Path) -> Path:
-    """A folder next to the voice, or next to the run that made it."""
+    """A folder next to the voice, or next to the run that made it; here, for the package's own."""
     folder = voice.resolve()
+    if folder == default_voice().resolve():
+        return Path.cwd() / f"{folder.name}-finetuned"
     folder = folder.parent if (folder.parent / "checkpoints").is_dir() else folder
     return folder.with_name(f"{folder.name}-finetuned")
 

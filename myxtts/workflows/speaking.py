@@ -122,7 +122,12 @@ def align_recordings(
 ) -> "list[Alignment]":
     """Align the recordings of sentences with their texts, by the voice itself."""
     from myxtts.audio.mel import log_mel
+    from myxtts.checkpoints import load_trainable
+    from myxtts.checkpoints.voices import ONNX
     from myxtts.evaluation.alignment import align
+
+    if voice.engine == ONNX:  # whose graphs only speak
+        voice = load_trainable(voice.folder)
 
     mels = map_on_cores(lambda one: log_mel(one.recorded, spec), sentences)
     return align(voice, mels, [one.text for one in sentences], language)

@@ -19,6 +19,7 @@ from myxtts.config.config import DataConfig, TrainingConfig
 from myxtts.config.flags import flag_values
 from myxtts.config.io import Setting, given_settings
 from myxtts.errors import UserError
+from myxtts.resources import default_voice
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +30,14 @@ _PATIENCE = "training.worker_timeout"
 def add(verbs: argparse._SubParsersAction) -> None:
     about = "add a speaker to a trained voice, from a few minutes of recordings"
     parser = add_command(verbs, "finetune", about, run)
-    which = "the voice to begin from: its folder, or that of the run that made it"
-    parser.add_argument("--voice", metavar="DIR", required=True, type=Path, help=which)
+    which = "the voice to begin from: its folder, that of the run that made it, or that of an "
+    which += "export (default: the English voice inside the package)"
+    parser.add_argument("--voice", metavar="DIR", default=default_voice(), type=Path, help=which)
     add_resuming(parser)
     add_workers(parser)
     # A short run is over before measuring would pay.
     add_settings(parser, all_but("training.auto_tune"))
-    parser.usage = "%(prog)s --voice DIR --data CORPUS [--checkpoint-dir FOLDER] [settings]"
+    parser.usage = "%(prog)s [--voice DIR] --data CORPUS [--checkpoint-dir FOLDER] [settings]"
     parser.epilog = (
         "The model, its features and its text units are the voice's own and cannot be set. What "
         "else is not given is chosen for a short run, whatever defaults are shown here: it is "

@@ -39,7 +39,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_voice(parser, required=True)
+    add_voice(parser, has_default=True)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--text", help="what to say")
     about = "a file of lines, text or id|text, each of which becomes a wav; one that ends in .epub "
@@ -145,7 +145,7 @@ def _text(args: argparse.Namespace) -> str:
         raise UserError(f"{args.text_file} is not UTF-8 ({error}): save it as UTF-8") from error
 
 
-def load_synthesizer(voice: str, vocoder: str) -> "Synthesizer":
+def load_synthesizer(voice: str | Path, vocoder: str) -> "Synthesizer":
     """Load a voice; a name that the vocoders do not know is found before TensorFlow is.
 
     An exported voice speaks without TensorFlow.
