@@ -24,7 +24,14 @@ from myxtts.checkpoints.states import (
     unmark_best,
 )
 from myxtts.checkpoints.variables import restore, seeds_of, variables_of, weights_of
-from myxtts.checkpoints.voices import Voice, holds_voice, load_voice, read_languages, save_voice
+from myxtts.checkpoints.voices import (
+    Voice,
+    holds_voice,
+    load_voice,
+    read_languages,
+    read_names,
+    save_voice,
+)
 
 __all__ = [
     "Best",
@@ -45,6 +52,7 @@ __all__ = [
     "marked_best",
     "prune",
     "read_languages",
+    "read_names",
     "recover",
     "restore",
     "save_state",
