@@ -49,7 +49,7 @@ class StreamEncoder:
             samples = self._resampler.resample_chunk(samples, last=is_last)
         samples = np.clip(samples, -1.0, 1.0)
         if self._file is None:
-            self._sink.write(_pcm16(samples))
+            self._sink.write(to_pcm16(samples))
         else:
             for start in range(0, len(samples), _BLOCK):
                 self._file.write(samples[start : start + _BLOCK])
@@ -80,7 +80,8 @@ def _rate(name: str, sample_rate: int) -> int:
     return min((rate for rate in rates if rate > sample_rate), default=rates[-1])
 
 
-def _pcm16(samples: np.ndarray) -> bytes:
+def to_pcm16(samples: np.ndarray) -> bytes:
+    """Samples as 16-bit little-endian integers, limited to full scale."""
     return np.clip(np.round(samples * 32768.0), -32768, 32767).astype("<i2").tobytes()
 
 
