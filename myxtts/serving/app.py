@@ -63,6 +63,7 @@ def build_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # an answer would repeat the host that the client has named
     )
     app.state.is_ready, app.state.service = False, service
     errors.install(app)
