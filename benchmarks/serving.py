@@ -65,7 +65,8 @@ def main() -> None:
     print("{:16}{:>8}{:>11}{:>11}{:>13}{:>9}{:>10}".format(*header), flush=True)
     for name, start in servers(args):
         with start() as server:
-            server.speak(make_text(2, random.Random(0)), lambda size: True)  # warm
+            for count in (1, 5, 5):
+                server.speak(make_text(count, random.Random(count)), lambda size: True)  # warm
             for clients in args.clients:
                 row = measure(server, clients, args.sentences)
                 print(f"{name:16}{clients:8}" + row, flush=True)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 from myxtts.errors import UserError
 from myxtts.inference.speech import Speech
@@ -23,11 +24,14 @@ logger = logging.getLogger(__name__)
 # What a job hands over: speech, its end (None), or why there will be no more.
 Deliver = Callable[["Speech | None | Exception"], None]
 Plan = Callable[[], Iterator[Line]]
+Spoken = tuple[int, Speech | Exception]  # a line by its number in the batch
 
 _MOST_UNREAD = 8  # pieces that a slow reader has waiting
-_BATCH_SECONDS = 0.4
+_BATCH_SECONDS = 0.25
+_OPENING_SECONDS = 0.15
 _USUAL_TOKEN_SECONDS = 0.004  # before anything was measured
 _LONGEST_WAIT = 60
+_CROWD_SECONDS = 5.0  # for which several requests at once make others likely
 
 
 class QueueFullError(Exception):
@@ -130,6 +134,7 @@ class SpeechQueue:
         self._changed = threading.Condition()
         self._is_closed = False
         self._token_seconds = _USUAL_TOKEN_SECONDS
+        self._crowded_until = 0.0
         self._cores = available_cores()
         self._pool = ThreadPoolExecutor(self._cores, "vocoder")
         self._thread = threading.Thread(target=self._work, name="speech", daemon=True)
@@ -149,6 +154,8 @@ class SpeechQueue:
                 self.metrics.rejected.add()
                 raise QueueFullError(self._wait_seconds())
             self._jobs.append(job)
+            if len(self._jobs) > 1:
+                self._crowded_until = job.came + _CROWD_SECONDS
             self._changed.notify_all()
         return job
 
@@ -185,7 +192,7 @@ class SpeechQueue:
             while not self._is_closed:
                 self._jobs = [job for job in self._jobs if not job.is_cancelled]
                 ready = [job for job in self._jobs if job.is_ready]
-                if ready and was_idle and self._most_lines > 1:
+                if ready and was_idle and self._may_gather():
                     self._changed.wait_for(self._has_a_batch, GATHER_SECONDS)
                     was_idle = False
                 elif ready:
@@ -195,14 +202,20 @@ class SpeechQueue:
                     was_idle = True
             return None
 
+    def _may_gather(self) -> bool:
+        """Whether others are likely to come at once: who is alone does not wait for them."""
+        return self._most_lines > 1 and time.monotonic() < self._crowded_until
+
     def _has_a_batch(self) -> bool:
         return len(self._jobs) >= min(self._most_lines, self._most_jobs)
 
     def _choose(self, ready: Sequence[Job]) -> list[tuple[Job, Line]]:
         """The lines to say next: what is due first, and what goes with it."""
         chosen: list[tuple[Job, Line]] = []
-        room = _BATCH_SECONDS / self._token_seconds
-        for job in sorted(ready, key=lambda job: job.due):
+        ordered = sorted(ready, key=lambda job: job.due)
+        seconds = _BATCH_SECONDS if ordered[0].has_sounded else _OPENING_SECONDS
+        room = seconds / self._token_seconds
+        for job in ordered:
             if len(chosen) == self._most_lines:
                 break
             if (chosen and not _fit(job, chosen[0][0])) or not self._fetch(job):
@@ -234,30 +247,44 @@ class SpeechQueue:
         return False
 
     def _say(self, batch: Sequence[tuple[Job, Line]]) -> None:
-        """Say lines and hand them over; one that fails does not take the others with it."""
-        began, waiting = time.monotonic(), list(batch)
+        """Say lines, a part of them on each core, and hand them over as they are ready."""
+        began = time.monotonic()
         self.metrics.batches.observe(len(batch))
-        try:
-            spoken = batch[0][0].synthesizer.say([line for _, line in batch], self._pool.map)
-            for speech in spoken:
-                self._hand_over(waiting.pop(0)[0], speech)
-        except Exception as error:  # as above
-            if len(batch) > 1:
-                for one in waiting:
-                    if one[0] in self._jobs:
-                        self._say([one])
-                return
-            if not isinstance(error, UserError):
-                logger.exception("a line could not be spoken")
-            self._end(batch[0][0], error)
+        spoken: SimpleQueue[Spoken] = SimpleQueue()
+        for part in self._divide(batch):
+            self._pool.submit(_say_part, batch, part, spoken)
+        ready: dict[int, Speech | Exception] = {}
+        waiting = {job: [n for n, (own, _) in enumerate(batch) if own is job] for job, _ in batch}
+        for _ in batch:
+            number, said = spoken.get()
+            ready[number] = said
+            job = batch[number][0]
+            while waiting[job] and waiting[job][0] in ready:
+                self._hand_over(job, ready[waiting[job].pop(0)])
         seconds = time.monotonic() - began
         self.metrics.work.add(seconds)
         tokens = sum(len(line.tokens) for _, line in batch) or 1
         self._token_seconds += 0.2 * (seconds / tokens - self._token_seconds)
-        for job in {job for job, _ in batch if job in self._jobs}:
-            self._fetch(job)  # so that the last piece is known to be the last at once
+        for job in waiting:
+            if not job.is_over:
+                self._fetch(job)  # so that the last piece is known to be the last at once
 
-    def _hand_over(self, job: Job, speech: Speech) -> None:
+    def _divide(self, batch: Sequence[tuple[Job, Line]]) -> list[list[int]]:
+        """Numbers of lines, in as many parts as there are cores, which take about as long."""
+        parts: list[list[int]] = [[] for _ in range(min(self._cores, len(batch)))]
+        sizes = [len(line.tokens) for _, line in batch]
+        for number in sorted(range(len(batch)), key=lambda number: -sizes[number]):
+            min(parts, key=lambda part: sum(sizes[one] for one in part)).append(number)
+        return [sorted(part) for part in parts if part]
+
+    def _hand_over(self, job: Job, speech: Speech | Exception) -> None:
+        if job.is_over:
+            return
+        if isinstance(speech, Exception):
+            if not isinstance(speech, UserError):
+                logger.error("a line could not be spoken", exc_info=speech)
+            self._end(job, speech)
+            return
         self.metrics.sentences.add()
         self.metrics.speech.add(speech.seconds)
         job.hand_over(speech)
@@ -268,6 +295,26 @@ class SpeechQueue:
         if error is not None:
             self.metrics.failed.add()
         job.end(error)
+
+
+def _say_part(
+    batch: Sequence[tuple[Job, Line]], part: Sequence[int], spoken: SimpleQueue[Spoken]
+) -> None:
+    """Say some lines of a batch; one that fails does not take the others with it."""
+    synthesizer = batch[part[0]][0].synthesizer
+    done = 0
+    try:
+        for number, speech in zip(
+            part, synthesizer.say([batch[number][1] for number in part]), strict=True
+        ):
+            spoken.put((number, speech))
+            done += 1
+    except Exception as error:  # whatever it is, somebody waits for an answer
+        if len(part) == 1:
+            spoken.put((part[0], error))
+            return
+        for number in part[done:]:
+            _say_part(batch, [number], spoken)
 
 
 def _fit(one: Job, other: Job) -> bool:

@@ -2,11 +2,13 @@
 
 import queue as queues
 import threading
+import time
 
 import numpy as np
 import pytest
 
 from myxtts.errors import UserError
+from myxtts.serving import queue as queue_module
 from myxtts.serving.metrics import Metrics
 from myxtts.serving.queue import QueueFullError, SpeechQueue, StoppedError
 from tests.helpers.fake_voice import FakeModel
@@ -50,6 +52,12 @@ def opened():
         one.close()
 
 
+@pytest.fixture
+def cores(monkeypatch):
+    """Makes queues believe in so many cores."""
+    return lambda count: monkeypatch.setattr(queue_module, "available_cores", lambda: count)
+
+
 def submit(queue, voice, text, **options):
     reader = Reader()
     job = queue.submit(voice, lambda: voice.plan(text, **options), reader, len(text))
@@ -65,7 +73,8 @@ def test_a_text_sounds_as_it_does_without_a_queue(opened):
     np.testing.assert_array_equal(whole, voice.speak("One. Two two. Three.").samples)
 
 
-def test_lines_of_several_requests_are_said_in_one_batch_and_each_gets_its_own(opened):
+def test_lines_of_several_requests_are_said_in_one_batch_and_each_gets_its_own(opened, cores):
+    cores(1)
     model = HeldModel()
     voice, queue = fake_synthesizer(model), opened()
     first = submit(queue, voice, "Zero.")
@@ -77,6 +86,23 @@ def test_lines_of_several_requests_are_said_in_one_batch_and_each_gets_its_own(o
         said = [part.sentences[0] for part in reader.rest(job)]
         assert said == [f"{word}.", "After it."]
     assert [len(batch) for batch in model.batches][:2] == [1, 3]
+
+
+def test_lines_of_one_text_that_are_said_on_several_cores_keep_their_order(opened, cores):
+    cores(4)
+
+    class Uneven(FakeModel):
+        """Takes longer for the first of two lines."""
+
+        def synthesize(self, tokens, text_lengths, *others):
+            time.sleep(0.002 * max(text_lengths))
+            return super().synthesize(tokens, text_lengths, *others)
+
+    voice, queue = fake_synthesizer(Uneven()), opened()
+    sentences = ["Go.", "This is a much longer one.", "No.", "And this one is long too.", "Yes."]
+    job, reader = submit(queue, voice, " ".join(sentences))
+    assert [part.sentences[0] for part in reader.rest(job)] == sentences
+    assert any(len(batch) == 1 for batch in voice.voice.model.batches)
 
 
 def test_who_has_heard_nothing_comes_before_who_has(opened):
@@ -117,7 +143,7 @@ def test_a_request_that_is_cancelled_is_not_spoken_further_and_leaves_nothing(op
 def test_a_slow_reader_is_not_spoken_far_ahead_of(opened):
     model = FakeModel()
     voice, queue = fake_synthesizer(model), opened()
-    text = " ".join(f"No {letter}." for letter in "abcdefghijklmnopqrst")
+    text = " ".join(f"Number {number}." for number in range(20))
     job, reader = submit(queue, voice, text)
     for _ in range(8):
         reader.take()
