@@ -20,6 +20,7 @@ LAYERS = (
     ("checkpoints",),
     ("training", "inference", "evaluation", "export"),
     ("workflows", "bench"),
+    ("serving",),
     ("cli",),
 )
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}

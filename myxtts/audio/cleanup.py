@@ -10,6 +10,7 @@ _TRIM_BLOCK_SECONDS = 0.01
 _LOUDNESS_BLOCK_SECONDS = 0.4
 _LOUDNESS_STEPS_PER_BLOCK = 4
 _RESPONSE_SECONDS = 0.2
+_USUAL_SIZE = 1 << 19  # samples, of which 8 spectra are 32 MB
 _LOUDNESS_OFFSET = -0.691  # makes a 997 Hz sine read its RMS level
 _ABSOLUTE_GATE = -70.0
 _RELATIVE_GATE = -10.0
@@ -60,13 +61,23 @@ def _weighted(samples: np.ndarray, sample_rate: int) -> np.ndarray:
     The filter's response has died away within the padding.
     """
     size = 1 << (len(samples) + round(_RESPONSE_SECONDS * sample_rate)).bit_length()
+    make = _usual_response if size <= _USUAL_SIZE else _response
+    spectrum = np.fft.rfft(samples.astype(np.float64), size)
+    return np.fft.irfft(spectrum * make(size, sample_rate), size)[: len(samples)]
+
+
+def _response(size: int, sample_rate: int) -> np.ndarray:
+    """The spectrum of the K-weighting filter, [size // 2 + 1]."""
     turns = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
     powers = np.stack([np.ones_like(turns), turns, turns * turns])
     response = np.ones_like(turns)
     for section in _k_weighting(sample_rate):
         response *= (section[:3] @ powers) / (section[3:] @ powers)
-    spectrum = np.fft.rfft(samples.astype(np.float64), size)
-    return np.fft.irfft(spectrum * response, size)[: len(samples)]
+    return response
+
+
+# It takes longer to make than the two transforms, and sentences have one of a few sizes.
+_usual_response = lru_cache(maxsize=8)(_response)
 
 
 def _block_power(samples: np.ndarray, block: int) -> np.ndarray:

@@ -30,6 +30,7 @@ from myxtts.checkpoints.voices import (
     load_trainable,
     load_voice,
     read_languages,
+    read_names,
     save_voice,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "marked_best",
     "prune",
     "read_languages",
+    "read_names",
     "recover",
     "restore",
     "save_state",

@@ -188,7 +188,18 @@ def read_voice(path: str | Path) -> VoiceFiles:
 
 def read_languages(path: str | Path) -> tuple[str, ...]:
     """The languages of a voice, without loading it; it speaks the first one by default."""
-    return tuple(_read_card(_find(Path(path).absolute()))["languages"])
+    return read_names(path)[1]
+
+
+def read_names(path: str | Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The speakers and the languages of a voice or of an export, without loading it."""
+    from myxtts.checkpoints.exported import holds_export, read_card
+
+    if holds_export(path):
+        card = read_card(atomic.present(Path(path).absolute()))
+    else:
+        card = _read_card(_find(Path(path).absolute()))
+    return tuple(card["speakers"]), tuple(card["languages"])
 
 
 def holds_voice(path: str | Path) -> bool:

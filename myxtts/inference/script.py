@@ -5,13 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.sentences import PARAGRAPH, SENTENCE
 from myxtts.inference.speaking_options import SpeakingOptions, find_language, look_up
-from myxtts.inference.speech import PEAK_LIMIT, Sentence, Speech, followed_by_pause
-from myxtts.inference.synthesizer import PAUSE_SECONDS, Synthesizer
+from myxtts.inference.speech import Speech
+from myxtts.inference.synthesizer import PAUSE_SECONDS, Line, Synthesizer
 from myxtts.text.reading import Reading
 from myxtts.text.ssml import Piece, parse_ssml
 
@@ -25,6 +23,14 @@ def stream_ssml(synthesizer: Synthesizer, document: str, **options: Any) -> Iter
 
     What the voice lacks, such as a speaker, is an error before the first sound.
     """
+    lines = plan_ssml(synthesizer, document, **options)
+    return (next(synthesizer.say([line])) for line in lines)
+
+
+def plan_ssml(
+    synthesizer: Synthesizer, document: str, opening: int | None = None, **options: Any
+) -> Iterator[Line]:
+    """The lines of a document, with its breaks among them, as `Synthesizer.plan` has a text's."""
     script = parse_ssml(document, find_language(options.get("language"), synthesizer.voice))
     for warning in script.warnings:
         logger.warning("SSML: %s", warning)
@@ -36,15 +42,16 @@ def stream_ssml(synthesizer: Synthesizer, document: str, **options: Any) -> Iter
     ]
     if not any(has_sound):
         raise SynthesisError("there is nothing to say in the SSML: write words into <speak>")
-    return _stream(synthesizer, script.pieces, has_sound, manners)
+    return _plan(synthesizer, script.pieces, has_sound, manners, opening)
 
 
-def _stream(
+def _plan(
     synthesizer: Synthesizer,
     pieces: Sequence[Piece],
     has_sound: Sequence[bool],
     manners: dict[Any, dict[str, Any]],
-) -> Iterator[Speech]:
+    opening: int | None,
+) -> Iterator[Line]:
     last = max(number for number, sounds in enumerate(has_sound) if sounds)
     for number, (piece, sounds) in enumerate(zip(pieces, has_sound, strict=True)):
         options = manners[piece.manner]
@@ -52,15 +59,16 @@ def _stream(
         pause = natural if piece.break_seconds is None else piece.break_seconds
         if not sounds:
             if pause:
-                yield _silence(pause, synthesizer)
+                yield _pause(pause, options, synthesizer)
             continue
-        held: Speech | None = None
-        for speech in synthesizer.stream(piece.text, **options):
+        held: Line | None = None
+        for line in synthesizer.plan(piece.text, opening, **options):
             if held:
                 yield held
-            held = _at_volume(speech, piece.manner.gain_db)
+            held = replace(line, gain_db=piece.manner.gain_db)
         if held:
-            yield followed_by_pause(held, pause, synthesizer.spec)
+            yield replace(held, pause_seconds=pause)
+        opening = None  # which only the first words have
 
 
 def _options(piece: Piece, options: dict[str, Any]) -> dict[str, Any]:
@@ -82,22 +90,8 @@ def _is_silent(piece: Piece, options: dict[str, Any], synthesizer: Synthesizer) 
     return bool(synthesizer.nothing_to_say([piece.text.text], options.get("language")))
 
 
-def _silence(seconds: float, synthesizer: Synthesizer) -> Speech:
-    """A pause that follows no words, with a sentence of none that keeps its time."""
-    spec, voice = synthesizer.spec, synthesizer.voice
-    samples, mel = np.zeros(0, np.float32), np.zeros((0, spec.n_mels), np.float32)
-    no_tokens = np.zeros(0, np.int32)
-    spoken = (Sentence(Reading((), voice.tokenizer, voice.languages[0]), no_tokens, 0),)
-    speech = Speech(samples, spec.sample_rate, mel, (), no_tokens, no_tokens, spoken=spoken)
-    return followed_by_pause(speech, seconds, spec)
-
-
-def _at_volume(speech: Speech, gain_db: float) -> Speech:
-    """Make speech louder or softer, as far as full scale allows."""
-    if not gain_db:
-        return speech
-    gain = 10.0 ** (gain_db / 20.0)
-    peak = float(np.abs(speech.samples).max(initial=0.0))
-    if gain * peak > PEAK_LIMIT:
-        gain = PEAK_LIMIT / peak
-    return replace(speech, samples=speech.samples * np.float32(gain))
+def _pause(seconds: float, options: dict[str, Any], synthesizer: Synthesizer) -> Line:
+    """A pause that follows no words."""
+    voice = synthesizer.voice
+    delivery = look_up(SpeakingOptions(**options), voice)
+    return Line(Reading((), voice.tokenizer, delivery.language), delivery, seconds)

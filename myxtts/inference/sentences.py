@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from myxtts.text.languages import LANGUAGES
 
-CLAUSE, SENTENCE, PARAGRAPH = "clause", "sentence", "paragraph"
+PHRASE, CLAUSE, SENTENCE, PARAGRAPH = "phrase", "clause", "sentence", "paragraph"
 WINDOW = 4096
 
 
@@ -47,6 +47,35 @@ def cut_text(
             held = None
     if held:
         yield Segment(held.text, PARAGRAPH)
+
+
+def cut_opening(segments: Iterable[Segment], letters: int) -> Iterator[Segment]:
+    """Cut the first segment in two where it is longer than about so many letters.
+
+    It ends at its first mark or, if that is far away, at a space where no number is next to it:
+    how a number is read depends on its neighbours.
+    """
+    segments = iter(segments)
+    first = next(segments, None)
+    if first is None:
+        return
+    place, ends = _opening_place(first.text, letters)
+    if place:
+        yield Segment(first.text[:place].strip(), ends)
+        first = Segment(first.text[place:].strip(), first.ends)
+    yield first
+    yield from segments
+
+
+def _opening_place(text: str, letters: int) -> tuple[int, str]:
+    """Where an opening ends, and what ends with it; 0 where the text stays whole."""
+    latest = len(text) - letters // 2  # the rest is no scrap
+    near = min(2 * letters, latest)
+    marks = (pattern.search(text, letters // 4, near) for pattern in _PLACES[:-1])
+    if places := [match.end() for match in marks if match]:
+        return min(places), CLAUSE
+    space = _BETWEEN_WORDS.search(text, letters, latest)
+    return (space.end(), PHRASE) if space else (0, SENTENCE)
 
 
 def cut_sentences(text: str | Iterable[str], language: str = "en") -> Iterator[str]:
@@ -203,6 +232,7 @@ _MARKS = re.compile(
 _PLACES = tuple(
     re.compile(pattern) for pattern in (r"[;:؛…]\s|[—–；：]\s?", r"[,،]\s|[、，]\s?|\s-\s", r"\s")
 )
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])\s(?=[^\W\d_])")
 _MIDDLE_PART = 0.7
 _AHEAD = 9  # characters after a mark, the first of which that is no opening quote is looked at
 _LONGEST_WORD = 40  # letters to look back for what a dot belongs to

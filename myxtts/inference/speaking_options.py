@@ -29,7 +29,8 @@ _SHORT_REFERENCE_SECONDS, _LONG_REFERENCE_SECONDS = 2.0, 60.0
 class SpeakingOptions:
     """What a caller chooses; by default the voice's first language and its first speaker.
 
-    One or several reference recordings, which win over `speaker`, are the voice to be cloned.
+    One or several reference recordings, which win over `speaker`, are the voice to be cloned; who
+    has embedded them before, by `embed_reference`, gives the `embedding` instead of either.
     Style weights, one for each style token, replace the voice's own style. A voice with a refiner
     adds detail to its mels in `refine_steps`, from noise that follows from the seed: another seed
     is another reading. The noise is scaled by the temperature; without steps there is none. Mels
@@ -47,6 +48,7 @@ class SpeakingOptions:
     temperature: float = USUAL_TEMPERATURE
     postfilter: bool = True
     lexicon: Lexicon | None = None
+    embedding: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,13 @@ def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
     return Delivery(language, index, vector, rate, *how)
 
 
+def embed_reference(
+    reference: str | os.PathLike | Sequence[str | os.PathLike], voice: "Voice"
+) -> np.ndarray:
+    """The embedding [dim] that the voice has of recordings of one speaker."""
+    return _clone(_as_paths(reference), voice)
+
+
 def find_language(language: str | None, voice: "Voice") -> str:
     """Return a language that the voice speaks, by default its first."""
     return check_known(language or voice.languages[0], voice.languages, "language")
@@ -112,8 +121,10 @@ def _refine_steps(steps: int | None, voice: "Voice") -> int:
 
 def _embedding(options: SpeakingOptions, voice: "Voice") -> np.ndarray:
     """Return the embedding [dim] of the references, or of the speaker of that name."""
+    if options.embedding is not None:
+        return options.embedding
     if options.reference is not None:
-        return _clone(_as_paths(options.reference), voice)
+        return embed_reference(options.reference, voice)
     name = check_known(options.speaker or voice.speakers[0], voice.speakers, "speaker")
     return np.asarray(voice.voices[voice.speakers.index(name)], np.float32)
 

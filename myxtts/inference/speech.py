@@ -90,6 +90,17 @@ def followed_by_pause(speech: Speech, seconds: float, spec: AudioSpec) -> Speech
     )
 
 
+def at_volume(speech: Speech, gain_db: float) -> Speech:
+    """Make speech louder or softer, as far as full scale allows."""
+    if not gain_db:
+        return speech
+    gain = 10.0 ** (gain_db / 20.0)
+    peak = float(np.abs(speech.samples).max(initial=0.0))
+    if gain * peak > PEAK_LIMIT:
+        gain = PEAK_LIMIT / peak
+    return replace(speech, samples=speech.samples * np.float32(gain))
+
+
 def set_level(samples: np.ndarray, sample_rate: int) -> np.ndarray:
     """Scale speech to -23 LUFS, or as near as a peak of -1 dBFS allows; silence stays as it is."""
     measured = loudness(samples, sample_rate)

@@ -16,11 +16,12 @@ from myxtts.audio.postfilter import sharpen
 from myxtts.checkpoints.voices import ONNX
 from myxtts.data.padding import pad_rows
 from myxtts.inference.errors import SynthesisError
-from myxtts.inference.sentences import CLAUSE, PARAGRAPH, SENTENCE, cut_text
+from myxtts.inference.sentences import CLAUSE, PARAGRAPH, PHRASE, SENTENCE, cut_opening, cut_text
 from myxtts.inference.speaking_options import Delivery, SpeakingOptions, find_language, look_up
 from myxtts.inference.speech import (
     Sentence,
     Speech,
+    at_volume,
     fade_ends,
     followed_by_pause,
     join_speech,
@@ -48,7 +49,7 @@ logger = logging.getLogger(__name__)
 Report = Callable[[int, int], None]  # (done, total)
 Text = str | Iterable[str] | MarkedText  # whole, in parts, or with pronunciations in it
 
-PAUSE_SECONDS = {CLAUSE: 0.1, SENTENCE: 0.25, PARAGRAPH: 0.6}
+PAUSE_SECONDS = {PHRASE: 0.0, CLAUSE: 0.1, SENTENCE: 0.25, PARAGRAPH: 0.6}
 BATCH_SENTENCES = 16
 
 # Readers say 14 to 17 letters a second: a segment is no longer than the recordings trained on.
@@ -65,11 +66,16 @@ _REMEMBERED_SEGMENTS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A segment of text with its tokens, and how long to pause after it."""
+class Line:
+    """A segment of text with its tokens, how to say it, and how long to pause after it.
+
+    One without words is a pause alone.
+    """
 
     reading: Reading
+    delivery: Delivery
     pause_seconds: float
+    gain_db: float = 0.0
 
     @property
     def text(self) -> str:
@@ -133,10 +139,34 @@ class Synthesizer:
         A text that comes in parts is read no further than the next sentence or two, so that the
         first one of a book comes at once. What cannot be said at all is an error right away.
         """
+        return (next(self.say([line])) for line in self.plan(text, **options))
+
+    def plan(self, text: Text, opening: int | None = None, **options: Any) -> Iterator[Line]:
+        """The lines of a text as `stream` says them, read no further than they are asked for.
+
+        With an `opening`, a first sentence that is longer than so many letters is cut near there,
+        so that its beginning can be heard soon.
+        """
         delivery = look_up(SpeakingOptions(**options), self.voice)
-        lines = self._lines(text, delivery)
-        lines = chain([next(lines)], lines)
-        return (self._say([line], delivery)[0] for line in lines)
+        lines = self._lines(text, delivery, opening)
+        return chain([next(lines)], lines)
+
+    def say(self, lines: Sequence[Line], map: Callable[..., Iterable] = map) -> Iterator[Speech]:
+        """Say lines of one or several texts in one batch, each with the pause after it.
+
+        They come in their order, each as soon as its samples are there. `map` may vocode them on
+        several cores.
+        """
+        spoken = self._mels([line for line in lines if line.reading.words])
+        samples = map(lambda said: self._samples(said[0], said[1].delivery.seed), spoken)
+        following = zip(spoken, samples, strict=True)
+        for line in lines:
+            if not line.reading.words:
+                yield self._pause(line)
+                continue
+            (mel, _, durations), sound = next(following)
+            speech = _speech(line, mel, durations, sound, self.spec.sample_rate)
+            yield followed_by_pause(at_volume(speech, line.gain_db), line.pause_seconds, self.spec)
 
     def speak_many(
         self,
@@ -150,7 +180,7 @@ class Synthesizer:
         """
         delivery = look_up(SpeakingOptions(**options), self.voice)
         plans = [list(self._lines(text, delivery)) for text in texts]
-        spoken = self._say_all([line for lines in plans for line in lines], delivery, progress)
+        spoken = self._say_all([line for lines in plans for line in lines], progress)
         following = iter(spoken)
         return [join_speech([next(following) for _ in lines]) for lines in plans]
 
@@ -160,10 +190,10 @@ class Synthesizer:
         encoded = self.voice.tokenizer.encode_batch(texts, code)
         return [index for index, tokens in enumerate(encoded) if not len(tokens)]
 
-    def _lines(self, text: Text, delivery: Delivery) -> Iterator[_Line]:
+    def _lines(self, text: Text, delivery: Delivery, opening: int | None = None) -> Iterator[Line]:
         """Cut a text into lines without what has no sound; if that leaves none, it is an error."""
         held, num_silent, beginning, has_sound = None, 0, "", False
-        for line in self._segments(text, delivery):
+        for line in self._segments(text, delivery, opening):
             beginning = beginning or line.text
             if len(line.tokens):
                 if held:
@@ -179,7 +209,7 @@ class Synthesizer:
         if not has_sound:
             self.voice.tokenizer.encode(beginning, delivery.language)  # says why
 
-    def _segments(self, text: Text, delivery: Delivery) -> Iterator[_Line]:
+    def _segments(self, text: Text, delivery: Delivery, opening: int | None) -> Iterator[Line]:
         """Cut a text into segments that fit, each with its tokens, of which there may be none."""
         language = delivery.language
         reader = Reader(self.voice.tokenizer, language, delivery.lexicon)
@@ -190,10 +220,11 @@ class Synthesizer:
         def fits(part: str) -> bool:
             return num_letters(part) <= most_letters and len(read(part).ids) <= most_tokens
 
-        for segment in cut_text(reader.mark(text), language, fits):
+        segments = cut_text(reader.mark(text), language, fits)
+        for segment in cut_opening(segments, opening) if opening else segments:
             reading = read(segment.text)
             self._warn_of_foreign(reading.text, language)
-            yield _Line(reading, PAUSE_SECONDS[segment.ends] / delivery.speaking_rate)
+            yield Line(reading, delivery, PAUSE_SECONDS[segment.ends] / delivery.speaking_rate)
 
     def _warn_of_foreign(self, text: str, language: str) -> None:
         """Warn once of words that the voice has no letters for."""
@@ -208,68 +239,67 @@ class Synthesizer:
         seconds = data.max_mel_frames * data.hop_length / data.sample_rate
         return seconds * _LETTERS_PER_SECOND, data.max_text_length
 
-    def _say_all(
-        self, lines: Sequence[_Line], delivery: Delivery, progress: Report
-    ) -> list[Speech]:
+    def _say_all(self, lines: Sequence[Line], progress: Report) -> list[Speech]:
         """Say lines in batches of about one length, which pads little, and vocode on all cores."""
         order = sorted(range(len(lines)), key=lambda index: len(lines[index].tokens))
         spoken: dict[int, Speech] = {}
         with ThreadPoolExecutor(available_cores()) as pool:
             for start in range(0, len(order), BATCH_SENTENCES):
                 batch = order[start : start + BATCH_SENTENCES]
-                said = self._say([lines[index] for index in batch], delivery, pool.map)
+                said = self.say([lines[index] for index in batch], pool.map)
                 spoken.update(zip(batch, said, strict=True))
                 progress(len(spoken), len(lines))
         return [spoken[index] for index in range(len(lines))]
-
-    def _say(
-        self, lines: Sequence[_Line], delivery: Delivery, map: Callable[..., Iterable] = map
-    ) -> list[Speech]:
-        """Say lines in one batch, each with the pause after it."""
-        mels, durations = self._mels(lines, delivery)
-        samples = map(lambda mel: self._samples(mel, delivery.seed), mels)
-        rate = self.spec.sample_rate
-        return [
-            followed_by_pause(
-                _speech(line, mel, frames, sound, rate),
-                line.pause_seconds,
-                self.spec,
-            )
-            for line, mel, frames, sound in zip(lines, mels, durations, samples, strict=True)
-        ]
 
     def _samples(self, mel: np.ndarray, seed: int) -> np.ndarray:
         samples = check_samples(self.vocoder(mel, self.spec, seed), self.vocoder.name)
         return set_level(fade_ends(samples, self.spec.sample_rate), self.spec.sample_rate)
 
-    def _mels(
-        self, lines: Sequence[_Line], delivery: Delivery
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Run the model on a padded batch: log-mels and durations without their padding."""
-        count = len(lines)
-        lengths = np.array([len(line.tokens) for line in lines], np.int32)
-        inputs = (
-            pad_rows([line.tokens for line in lines], np.int32),
-            lengths,
-            np.full(count, delivery.language_index, np.int32),
-            np.tile(delivery.voice, (count, 1)),
-            np.full(count, delivery.speaking_rate, np.float32),
-        )
-        if delivery.refine_steps:
-            how = delivery.seed % 2**31, delivery.temperature, delivery.refine_steps
-            out = self.voice.model.synthesize_refined(*inputs, *how)
-        else:
-            out = self.voice.model.synthesize(*inputs)
-        padded = zip(np.asarray(out["mel"]), np.asarray(out["mel_lengths"]), strict=True)
-        mels = [mel[:length] for mel, length in padded]
-        for mel, line in zip(mels, lines, strict=True):
-            self._check(mel, line, delivery.speaking_rate)
-        if delivery.gains is not None:
-            mels = [sharpen(mel, delivery.gains) for mel in mels]
-        padded = zip(np.asarray(out["durations"]), lengths, strict=True)
-        return mels, [durations[:length] for durations, length in padded]
+    def _mels(self, lines: Sequence[Line]) -> list[tuple[np.ndarray, Line, np.ndarray]]:
+        """Log-mels and durations of lines, without padding; those refined alike are one batch."""
+        found: dict[int, tuple[np.ndarray, Line, np.ndarray]] = {}
+        for refining in dict.fromkeys(map(_refining, lines)):
+            batch = [n for n, line in enumerate(lines) if _refining(line) == refining]
+            alike = [lines[n] for n in batch]
+            out = self._run([line.tokens for line in alike], [line.delivery for line in alike])
+            outputs = (np.asarray(out[key]) for key in ("mel", "mel_lengths", "durations"))
+            for number, line, *said in zip(batch, alike, *outputs, strict=True):
+                found[number] = self._without_padding(line, *said)
+        return [found[number] for number in range(len(lines))]
 
-    def _check(self, mel: np.ndarray, line: _Line, rate: float) -> None:
+    def _without_padding(
+        self, line: Line, mel: np.ndarray, num_frames: int, durations: np.ndarray
+    ) -> tuple[np.ndarray, Line, np.ndarray]:
+        mel = mel[:num_frames]
+        self._check(mel, line, line.delivery.speaking_rate)
+        if line.delivery.gains is not None:
+            mel = sharpen(mel, line.delivery.gains)
+        return mel, line, durations[: len(line.tokens)]
+
+    def _run(self, tokens: Sequence[np.ndarray], deliveries: Sequence[Delivery]) -> Any:
+        """Run the model on a padded batch."""
+        inputs = (
+            pad_rows(tokens, np.int32),
+            np.array([len(row) for row in tokens], np.int32),
+            np.array([one.language_index for one in deliveries], np.int32),
+            np.stack([one.voice for one in deliveries]),
+            np.array([one.speaking_rate for one in deliveries], np.float32),
+        )
+        first = deliveries[0]
+        if first.refine_steps:
+            how = first.seed % 2**31, first.temperature, first.refine_steps
+            return self.voice.model.synthesize_refined(*inputs, *how)
+        return self.voice.model.synthesize(*inputs)
+
+    def _pause(self, line: Line) -> Speech:
+        """A pause that follows no words, with a sentence of none that keeps its time."""
+        samples, mel = np.zeros(0, np.float32), np.zeros((0, self.spec.n_mels), np.float32)
+        none = np.zeros(0, np.int32)
+        spoken = (Sentence(line.reading, none, 0),)
+        speech = Speech(samples, self.spec.sample_rate, mel, (), none, none, spoken=spoken)
+        return followed_by_pause(speech, line.pause_seconds, self.spec)
+
+    def _check(self, mel: np.ndarray, line: Line, rate: float) -> None:
         """Raise where a line came out empty, endless or not a number."""
         seconds = len(mel) * self.spec.hop_length / self.spec.sample_rate
         most = (_MAX_EDGE_SECONDS + _MAX_TOKEN_SECONDS * len(line.tokens)) / rate
@@ -285,8 +315,14 @@ class Synthesizer:
             raise SynthesisError(f"the voice gives no numbers (NaN) for {line.text!r}: {advice}")
 
 
+def _refining(line: Line) -> tuple[int, float, int] | None:
+    """What a whole batch shares, if it is refined."""
+    how = line.delivery
+    return (how.refine_steps, how.temperature, how.seed) if how.refine_steps else None
+
+
 def _speech(
-    line: _Line, mel: np.ndarray, durations: np.ndarray, samples: np.ndarray, rate: int
+    line: Line, mel: np.ndarray, durations: np.ndarray, samples: np.ndarray, rate: int
 ) -> Speech:
     """A line as it was spoken, without the pause after it."""
     spoken = (Sentence(line.reading, durations, len(mel)),)

@@ -1,7 +1,6 @@
 """Text files into speech: one wav for each text, or a stream of sentences."""
 
 import re
-import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 
 from myxtts.atomic import write_output
 from myxtts.audio.io import write_wav
+from myxtts.audio.streaming import wav_header
 from myxtts.errors import UserError
 from myxtts.inference.script import stream_ssml
 from myxtts.inference.speech import Sentence, Speech, join_speech
@@ -24,7 +24,6 @@ from myxtts.monitoring.progress import Progress, progress
 from myxtts.text.ssml import parse_ssml
 
 _LINES_AT_A_TIME = 64
-_UNKNOWN_BYTES = 0xFFFFFFFF
 _BLOCK = 4096  # characters that are read at a time
 _SPACES = re.compile(r"\s+")
 _LINE_END = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as of str.splitlines()
@@ -193,13 +192,6 @@ def write_subtitles(
     sentences = list(find_times(spoken, synthesizer.spec))
     timed = Timed(sentences, seconds, synthesizer.voice.tokenizer.units)
     write_output(target, format_subtitles(timed, target.suffix.lower()).encode())
-
-
-def wav_header(sample_rate: int) -> bytes:
-    """Return the header of mono 16-bit PCM whose length is not known yet."""
-    layout = struct.pack("<IHHIIHH", 16, 1, 1, sample_rate, 2 * sample_rate, 2, 16)
-    unknown = struct.pack("<I", _UNKNOWN_BYTES)
-    return b"RIFF" + unknown + b"WAVEfmt " + layout + b"data" + unknown
 
 
 def read_lines(path: Path) -> dict[str, str]:

@@ -84,8 +84,8 @@ class Browser:
         self._stderr.close()
         self._folder.cleanup()
 
-    def open(self, path: Path, width: int = 1200, dark: bool = False) -> "Tab":
-        """Open a file in a new tab of that width, and return when it has loaded."""
+    def open(self, path: Path | str, width: int = 1200, dark: bool = False) -> "Tab":
+        """Open a file or an address in a new tab of that width; return when it has loaded."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, target, session)
@@ -94,7 +94,8 @@ class Browser:
         tab.resize(width)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
-        tab.call("Page.navigate", url=path.resolve().as_uri())
+        url = path if isinstance(path, str) else path.resolve().as_uri()
+        tab.call("Page.navigate", url=url)
         while not tab.events("Page.loadEventFired"):
             self._receive(time.monotonic() + SECONDS)
         tab.settle()

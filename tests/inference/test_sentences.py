@@ -7,8 +7,11 @@ import pytest
 from myxtts.inference.sentences import (
     CLAUSE,
     PARAGRAPH,
+    PHRASE,
     SENTENCE,
+    Segment,
     cut_clauses,
+    cut_opening,
     cut_sentences,
     cut_text,
 )
@@ -198,3 +201,40 @@ def test_a_sentence_without_an_end_is_cut_at_a_mark_within_the_window():
     first, second = cut_text(text, "en", always)
     assert first.text.endswith("pause;") and (first.ends, second.ends) == (CLAUSE, PARAGRAPH)
     assert f"{first.text} {second.text}" == text.strip()
+
+
+# A short beginning
+
+
+@pytest.mark.parametrize(
+    "text, parts, ends",
+    [
+        (
+            "Well, after all that time he came home.",
+            ["Well, after all that time", "he came home."],
+            PHRASE,
+        ),
+        (
+            "After all that time, the man whom nobody knew came home.",
+            ["After all that time,", "the man whom nobody knew came home."],
+            CLAUSE,
+        ),
+        (
+            "The man whom nobody in the town had ever seen came home.",
+            ["The man whom nobody in the", "town had ever seen came home."],
+            PHRASE,
+        ),
+        ("He came home: to stay.", ["He came home: to stay."], SENTENCE),
+        ("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20", None, SENTENCE),
+        ("Donaudampfschifffahrtsgesellschaftskapitän", None, SENTENCE),
+    ],
+)
+def test_an_opening_ends_at_a_mark_or_between_two_words(text, parts, ends):
+    following = Segment("Then he left.", PARAGRAPH)
+    found = list(cut_opening([Segment(text, SENTENCE), following], 24))
+    assert [part.text for part in found[:-1]] == (parts or [text])
+    assert found[0].ends == ends and found[-2].ends == SENTENCE and found[-1] == following
+
+
+def test_no_text_has_no_opening():
+    assert list(cut_opening([], 24)) == []

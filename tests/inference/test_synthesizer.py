@@ -12,6 +12,7 @@ from myxtts.audio.io import write_wav
 from myxtts.audio.mel import log_mel
 from myxtts.audio.postfilter import BINS
 from myxtts.errors import UserError
+from myxtts.inference.speaking_options import embed_reference
 from myxtts.inference.speech import PEAK_LIMIT, set_level
 from myxtts.inference.synthesizer import Synthesizer
 from tests.helpers.fake_voice import DIM, FRAMES_PER_TOKEN, FakeModel, fake_voice
@@ -358,3 +359,41 @@ def test_a_voice_with_gains_sharpens_its_mels_unless_asked_not_to():
     np.testing.assert_array_equal(again, plain)
     mean = plain.mean(axis=0)
     np.testing.assert_allclose(sharp, mean + 1.5 * (plain - mean), atol=1e-3)
+
+
+# Lines of several texts
+
+
+def test_lines_of_several_texts_in_one_batch_sound_as_they_do_alone():
+    model = FakeModel()
+    voice = Synthesizer(fake_voice(model=model))
+    lines = [
+        *voice.plan("Good morning.", speaker="ben", speaking_rate=2.0),
+        *voice.plan("سلام.", language="fa"),
+        *voice.plan("Hello.", seed=3),
+    ]
+    first, second, third = voice.say(lines)
+    assert len(model.batches) == 1 and len(model.batches[0]) == 3
+    alone = (
+        voice.speak("Good morning.", speaker="ben", speaking_rate=2.0),
+        voice.speak("سلام.", language="fa"),
+        voice.speak("Hello.", seed=3),
+    )
+    for said, expected in zip((first, second, third), alone, strict=True):
+        np.testing.assert_array_equal(said.samples, expected.samples)
+
+
+def test_a_plan_with_an_opening_begins_with_a_short_line():
+    text = "After all that time, the man whom nobody knew came home. Then he left."
+    whole = [line.text for line in synthesizer().plan(text)]
+    short = [line.text for line in synthesizer().plan(text, opening=24)]
+    assert whole == ["After all that time, the man whom nobody knew came home.", "Then he left."]
+    assert short == ["After all that time,", "the man whom nobody knew came home.", "Then he left."]
+
+
+def test_an_embedding_stands_in_for_the_reference_that_it_was_made_of(tmp_path):
+    write_wav(tmp_path / "one.wav", noise(3.0), RATE)
+    voice = synthesizer()
+    vector = embed_reference(tmp_path / "one.wav", voice.voice)
+    cloned = voice.speak("Hello.", reference=tmp_path / "one.wav")
+    np.testing.assert_array_equal(voice.speak("Hello.", embedding=vector).mel, cloned.mel)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from myxtts.audio.streaming import wav_header
 from myxtts.cli import train_test_file
 from myxtts.cli.commands import synthesize
 from myxtts.inference.synthesizer import Synthesizer
@@ -217,7 +218,7 @@ def test_a_stream_comes_sentence_by_sentence():
 
 
 def test_a_stream_can_be_read_back(tmp_path):
-    sound = workflow.wav_header(22050) + np.arange(2000, dtype="<i2").tobytes()
+    sound = wav_header(22050) + np.arange(2000, dtype="<i2").tobytes()
     (tmp_path / "stream.wav").write_bytes(sound)
     np.testing.assert_array_equal(samples_of(tmp_path / "stream.wav"), np.arange(2000))
 

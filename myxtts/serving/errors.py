@@ -1,0 +1,81 @@
+"""Errors as OpenAI's clients read them: {"error": {message, type, param, code}}."""
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from myxtts.errors import UserError
+from myxtts.serving.clones import NameTakenError
+from myxtts.serving.queue import QueueFullError, StoppedError
+from myxtts.serving.service import TooLongError, UnknownModelError, UnknownVoiceError
+
+logger = logging.getLogger(__name__)
+
+INVALID, SERVER, BUSY = "invalid_request_error", "server_error", "rate_limit_error"
+_LONGEST = 1000
+# The status of an error that a client can fix, the parameter and the code.
+_KINDS: tuple[tuple[type[Exception], int, str | None, str | None], ...] = (
+    (UnknownModelError, 404, "model", "model_not_found"),
+    (UnknownVoiceError, 400, "voice", "voice_not_found"),
+    (TooLongError, 400, "input", "string_above_max_length"),
+    (NameTakenError, 409, "name", "name_taken"),
+    (UserError, 400, None, None),
+)
+
+
+def describe(error: Exception) -> tuple[int, dict[str, Any]]:
+    """The status and the body of an answer that reports an error."""
+    if isinstance(error, QueueFullError):
+        return 429, body(str(error), BUSY, code="queue_full")
+    if isinstance(error, StoppedError):
+        return 503, body(str(error), SERVER, code="stopping")
+    for kind, status, param, code in _KINDS:
+        if isinstance(error, kind):
+            return status, body(str(error), INVALID, param, code)
+    logger.error("a request failed", exc_info=error)
+    return 500, body("the server failed: its log says how", SERVER)
+
+
+def body(
+    message: str, kind: str = INVALID, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    """What is wrong, in OpenAI's shape."""
+    message = message.encode("utf-8", "replace").decode()[:_LONGEST]
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def answer(error: Exception) -> JSONResponse:
+    """An error as an answer."""
+    status, content = describe(error)
+    headers = {}
+    if isinstance(error, QueueFullError):
+        headers["Retry-After"] = str(error.retry_after)
+    return JSONResponse(content, status, headers)
+
+
+def install(app: FastAPI) -> None:
+    """Have an app answer every error in this shape."""
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        places = [str(place) for place in first["loc"] if place != "body"]
+        param = ".".join(places).encode("utf-8", "replace").decode()[:100] or None
+        message = f"{param}: {first['msg']}" if param else first["msg"]
+        return JSONResponse(body(message, INVALID, param, first["type"]), 400)
+
+    @app.exception_handler(HTTPException)
+    async def failed(request: Request, error: HTTPException) -> JSONResponse:
+        content = body(str(error.detail), INVALID if error.status_code < 500 else SERVER)
+        return JSONResponse(content, error.status_code, error.headers)
+
+    for kind in (UserError, QueueFullError, StoppedError, Exception):
+        app.exception_handler(kind)(_handle)
+
+
+async def _handle(request: Request, error: Exception) -> JSONResponse:
+    return answer(error)
