@@ -11,8 +11,8 @@ from pathlib import Path
 
 from myxtts.checkpoints.exported import holds_export
 from myxtts.checkpoints.voices import KERAS, ONNX, read_names
-from myxtts.errors import UserError
 from myxtts.inference.synthesizer import Synthesizer
+from myxtts.resources import default_voice
 
 logger = logging.getLogger(__name__)
 
@@ -47,15 +47,11 @@ class Speaker:
     speaker: str | None = None
 
 
-def default_voice() -> Path:
-    """The voice to serve where none is named."""
-    raise UserError(
-        "no voice is named: name one with --voice, such as the folder of a run or of an export"
-    )
-
-
 def read_served(paths: Sequence[str | Path]) -> list[Served]:
-    """Read who speaks in the voices of some folders, each under a name of its own."""
+    """Read who speaks in the voices of some folders, each under a name of its own.
+
+    Where none is named, it is the voice inside the package.
+    """
     found: list[Served] = []
     for path in paths or [default_voice()]:
         folder = Path(path).expanduser().absolute()

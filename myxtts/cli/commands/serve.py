@@ -31,7 +31,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "a voice: its folder, that of the run that made it, or that of an export; may be given "
-    about += "several times"
+    about += "several times (default: the English voice inside the package)"
     parser.add_argument("--voice", metavar="DIR", action="append", default=[], help=about)
     add_vocoder(parser)
     host, port = ServerSettings.host, ServerSettings.port

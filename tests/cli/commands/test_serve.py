@@ -70,7 +70,6 @@ def test_an_exported_voice_is_served_without_tensorflow(exported, tmp_path, numb
 @pytest.mark.parametrize(
     "words, said",
     [
-        ([], "no voice is named: name one with --voice"),
         (["--voice", "nowhere"], "nowhere"),
         (["--host", "0.0.0.0"], "--api-key"),
         (["--host", "0.0.0.0", "--api-key", "short"], "at least 8"),
