@@ -109,7 +109,8 @@ class _Plan(NamedTuple):
 
     spec: AudioSpec  # of the frames: the mel's own, where these are neither too short nor too long
     table: np.ndarray  # [bins, 2 * lags + 1]: the score of each lag, r of each, and r(0)
-    lags: np.ndarray
+    lags: int  # how many
+    inner: tuple[np.ndarray, ...]  # all lags but the outer two, how far the one before, and after
     least: float  # r(0) of what is no silence
 
 
@@ -126,7 +127,9 @@ def _plan(spec: AudioSpec, fmin: float, fmax: float) -> _Plan:
     refined = _correlation(spec, weight, lags, window)
     table = np.concatenate([score - weight[:, None], refined, weight[:, None]], axis=1)
     least = 2.0 * np.sqrt(2.0) * _SILENCE_RMS * float(hann_window(spec).sum())
-    return _Plan(spec, table.astype(np.float32), lags.astype(np.float32), least)
+    steps = np.diff(lags)
+    inner = tuple(some.astype(np.float32) for some in (lags[1:-1], steps[:-1], steps[1:]))
+    return _Plan(spec, table.astype(np.float32), len(lags), inner, least)
 
 
 def _analysed(spec: AudioSpec, fmin: float) -> AudioSpec:
@@ -190,7 +193,7 @@ def _mean_difference(
 
 def _best(scores: np.ndarray, plan: _Plan) -> np.ndarray:
     """Return F0 [frames] of scores [frames, 2 * lags + 1]."""
-    count = len(plan.lags)
+    count = plan.lags
     score, power = scores[:, :count], scores[:, -1]
     inner = score[:, 1:-1]
     rows = np.arange(len(scores))
@@ -203,7 +206,7 @@ def _best(scores: np.ndarray, plan: _Plan) -> np.ndarray:
     at = rows * scores.shape[1] + count + first
     flat = scores.reshape(-1)
     values = [flat[at + offset] for offset in range(3)]
-    lag = _refined(values, [some[first] for some in _spaced(plan)], np.clip)
+    lag = _refined(values, [some[first] for some in plan.inner], _clip)
     is_voiced = is_peak[rows, first] & (highest > 0.0) & (power > plan.least)
     return np.where(is_voiced, np.float32(plan.spec.sample_rate) / lag, np.float32(0.0))
 
@@ -212,7 +215,7 @@ def _best_tf(scores: "tf.Tensor", plan: _Plan) -> "tf.Tensor":
     """Return F0 [batch, frames] of scores [batch, frames, 2 * lags + 1]."""
     import tensorflow as tf
 
-    count = len(plan.lags)
+    count = plan.lags
     score, power = scores[..., :count], scores[..., -1]
     inner = score[..., 1:-1]
     highest = tf.reduce_max(inner, axis=-1)
@@ -224,16 +227,14 @@ def _best_tf(scores: "tf.Tensor", plan: _Plan) -> "tf.Tensor":
     rows = tf.reshape(tf.range(shape[0] * shape[1]), shape[:2])
     at, flat = rows * shape[2] + count + first, tf.reshape(scores, [-1])
     values = [tf.gather(flat, at + offset) for offset in range(3)]
-    around = [tf.gather(some, first) for some in _spaced(plan)]
+    around = [tf.gather(some, first) for some in plan.inner]
     lag = _refined(values, around, tf.clip_by_value)
     is_voiced = tf.reduce_any(is_peak, axis=-1) & (highest > 0.0) & (power > plan.least)
     return tf.where(is_voiced, plan.spec.sample_rate / lag, 0.0)
 
 
-def _spaced(plan: _Plan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return every lag but the outer two, how far the one before it is, and the one after."""
-    steps = np.diff(plan.lags)
-    return plan.lags[1:-1], steps[:-1], steps[1:]
+def _clip(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    return np.minimum(np.maximum(values, low), high)  # `np.clip` itself takes longer
 
 
 def _refined(values: Sequence, around: Sequence, clip: Callable) -> Any:
