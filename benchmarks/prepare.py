@@ -176,6 +176,9 @@ def _bars(results: dict[str, list[Preparation]]) -> list[Target]:
         )
         for name, found in (("1 worker", one), ("2 workers", two))
     ]
+    speed = _median(results["with pitch, 1 worker"], "times_real_time")
+    what = "prepare, mel, pitch and tokens, 1 worker, seconds of audio per CPU-second"
+    bars.append(Target(what, speed, 1800, at_most=False))
     if available_cores() < 2:
         print("the speed-up on two cores was not measured: there is one core")
         return bars

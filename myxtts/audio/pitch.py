@@ -1,32 +1,54 @@
-"""Fundamental frequency per mel frame by YIN (de Cheveigné and Kawahara, 2002), in two twins.
+"""Fundamental frequency per mel frame, from the magnitudes of the mel's own frames, in two twins.
 
-The signal is low-passed and decimated, then cut into frames centred on the mel's frames. For each,
-the difference function d(lag) comes from FFTs, and d'(lag) is d divided by its mean over the
-shorter lags. A frame is voiced where d' falls below `VOICED_BELOW` anywhere; its period is the
-first dip that is nearly as deep as the deepest one, refined by a parabola.
+The magnitudes up to 1.8 kHz, turned back into a function of the lag by cosines, are the
+autocorrelation of a frame whose spectrum was compressed by a square root, so that no formant
+outweighs the harmonics. Divided by that of the window it is r(lag), and d(lag) = 1 - r(lag) takes
+the place of YIN's difference function (de Cheveigné and Kawahara, 2002): a frame is voiced where
+d falls below `VOICED_BELOW` times its mean over the shorter lags. All of this is linear in the
+magnitudes, so one product of a frame with a table scores every lag.
+
+Of the peaks of the score the first is taken that is nearly as high as the highest, and a parabola
+through r refines it.
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.fft
 
-from myxtts.audio.mel import mask_frames_tf, num_frames, num_frames_tf, reflect_tf
+from myxtts.audio.mel import (
+    frame_products,
+    hann_window,
+    mask_frames_tf,
+    mel_and_energy,
+    mel_and_energy_tf,
+    mel_energy_and_product,
+    mel_energy_and_product_tf,
+    product_tf,
+    used_bins,
+)
 from myxtts.config.audio_spec import AudioSpec
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-VOICED_BELOW = 0.25
-# A dip may be this much shallower than the deepest and still win, so that of a period and its
-# multiples, which are all equally deep, the period itself is taken.
-_DEPTH_MARGIN = 0.1
-_ANALYSIS_RATE = 11025
-_LOWPASS_TAPS_PER_FACTOR = 16
+VOICED_BELOW = 0.6
+# A peak may be this much lower than the highest and still win, so that of a period and its
+# multiples, whose peaks are all equally high, the period itself is taken.
+_HEIGHT_MARGIN = 0.08
+# Frames between so many of the longest periods tell them apart and do not blur the pitch.
+_PERIODS = (2.7, 6.0)
+# Full weight up to the first frequency, none from the second one on, in Hz.
+_ROLL_OFF = (1000.0, 1800.0)
+# Below this lag, in seconds, every second lag at this rate is not enough.
+_FINE_LAGS = 80 / 22050
+_LAG_RATE = 11025
+# The refined lag stays within this share of the best one.
+_REFINED_BY = 0.04
 _SILENCE_RMS = 1e-4
-_BLOCK_FRAMES = 128
 
 
 def pitch(
@@ -34,22 +56,24 @@ def pitch(
 ) -> np.ndarray:
     """Return F0 in Hz per mel frame, float32 [frames], 0 where unvoiced."""
     plan = _plan(spec, fmin, fmax)
-    count = num_frames(len(samples), spec)
-    f0 = np.zeros(count, np.float32)
-    if count == 0:
-        return f0
-    padded = np.pad(np.asarray(samples, np.float32), plan.padding, mode="reflect")
-    decimated = _decimate(padded, plan)
-    frames = np.lib.stride_tricks.sliding_window_view(decimated, plan.frame)[:: plan.hop]
-    for start in range(0, count, _BLOCK_FRAMES):
-        block = frames[start : min(start + _BLOCK_FRAMES, count)]
-        f0[start : start + len(block)] = _frame_pitch(block, plan)
-    return f0
+    (scores,) = frame_products(samples, plan.spec, (plan.table,))
+    return _best(scores, plan)
+
+
+def mel_energy_and_pitch(
+    samples: np.ndarray, spec: AudioSpec, fmin: float = 65.0, fmax: float = 600.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the log-mel [frames, n_mels], the energy [frames] and F0 [frames], from one pass."""
+    plan = _plan(spec, fmin, fmax)
+    if plan.spec != spec:
+        return *mel_and_energy(samples, spec), pitch(samples, spec, fmin, fmax)
+    mel, energy, scores = mel_energy_and_product(samples, spec, plan.table)
+    return mel, energy, _best(scores, plan)
 
 
 def pitch_tf(
     samples: "tf.Tensor",
-    lengths: "tf.Tensor",
+    lengths: "tf.Tensor | None",
     spec: AudioSpec,
     fmin: float = 65.0,
     fmax: float = 600.0,
@@ -59,148 +83,165 @@ def pitch_tf(
     `lengths` [batch] are the true lengths, or None. Padding never changes a frame, and frames past
     a row's own count are 0.
     """
-    import tensorflow as tf
-
     plan = _plan(spec, fmin, fmax)
-    samples = tf.cast(samples, tf.float32)
-    if lengths is None:
-        lengths = tf.repeat(tf.shape(samples)[1], tf.shape(samples)[0])
-    lengths = tf.cast(lengths, tf.int32)
-    padded = reflect_tf(samples, lengths, plan.padding)
-    frames = tf.signal.frame(_decimate_tf(padded, plan), plan.frame, plan.hop)
-    return mask_frames_tf(_frame_pitch_tf(frames, plan), num_frames_tf(lengths, spec))
+    scores, counts = product_tf(samples, plan.spec, lengths, plan.table)
+    return mask_frames_tf(_best_tf(scores, plan), counts)
+
+
+def mel_energy_and_pitch_tf(
+    samples: "tf.Tensor",
+    lengths: "tf.Tensor | None",
+    spec: AudioSpec,
+    fmin: float = 65.0,
+    fmax: float = 600.0,
+) -> "tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]":
+    """Return log-mels, energies and F0 of padded signals from one pass, and the frame counts."""
+    plan = _plan(spec, fmin, fmax)
+    if plan.spec != spec:
+        mel, energy, counts = mel_and_energy_tf(samples, spec, lengths)
+        return mel, energy, pitch_tf(samples, lengths, spec, fmin, fmax), counts
+    mel, energy, counts, scores = mel_energy_and_product_tf(samples, spec, lengths, plan.table)
+    return mel, energy, mask_frames_tf(_best_tf(scores, plan), counts), counts
 
 
 class _Plan(NamedTuple):
-    """Everything derived from the spec and the range of F0, in samples of the decimated signal."""
+    """Everything derived from the spec and the range of F0; lags are in samples."""
 
-    factor: int
-    lowpass: np.ndarray
-    padding: int  # in samples of the original signal
-    hop: int
-    frame: int
-    window: int
-    shortest: int
-    longest: int
-    rate: float
+    spec: AudioSpec  # of the frames: the mel's own, where these are neither too short nor too long
+    table: np.ndarray  # [bins, 2 * lags + 1]: the score of each lag, r of each, and r(0)
+    lags: int  # how many
+    inner: tuple[np.ndarray, ...]  # all lags but the outer two, how far the one before, and after
+    least: float  # r(0) of what is no silence
 
 
 @lru_cache(maxsize=8)
 def _plan(spec: AudioSpec, fmin: float, fmax: float) -> _Plan:
-    factor = _decimation(spec)
-    rate = spec.sample_rate / factor
-    shortest, longest = int(rate / fmax), int(np.ceil(rate / fmin))
-    if not 2 <= shortest < longest:
-        raise ValueError(f"no F0 range between fmin={fmin} and fmax={fmax} at {rate:.0f} Hz")
-    # The window holds two of the longest periods; it slides over one more, and a sample for the
-    # parabola. An even surplus over the hop keeps the frame centred on the mel's.
-    frame = scipy.fft.next_fast_len(3 * longest + 2, real=True)
-    hop = spec.hop_length // factor
-    frame += (frame - hop) % 2
-    lowpass = _lowpass(factor)
-    padding = (frame - hop) * factor // 2 + (len(lowpass) - 1) // 2
-    window = frame - longest - 1
-    return _Plan(factor, lowpass, padding, hop, frame, window, shortest, longest, rate)
+    if not 0 < fmin < fmax <= spec.sample_rate / 2:
+        raise ValueError(f"no F0 range between fmin={fmin} and fmax={fmax} in {spec}")
+    spec = _analysed(spec, fmin)
+    lags = _lags(spec.sample_rate, fmin, fmax)
+    weight = _bin_weights(spec)
+    window = np.abs(np.fft.rfft(hann_window(spec).astype(np.float64)))
+    score = _correlation(spec, weight, lags, np.square(window))
+    score += VOICED_BELOW * _mean_difference(spec, weight, lags, np.square(window))
+    refined = _correlation(spec, weight, lags, window)
+    table = np.concatenate([score - weight[:, None], refined, weight[:, None]], axis=1)
+    least = 2.0 * np.sqrt(2.0) * _SILENCE_RMS * float(hann_window(spec).sum())
+    steps = np.diff(lags)
+    inner = tuple(some.astype(np.float32) for some in (lags[1:-1], steps[:-1], steps[1:]))
+    return _Plan(spec, table.astype(np.float32), len(lags), inner, least)
 
 
-def _decimation(spec: AudioSpec) -> int:
-    """Return the largest whole factor that keeps the analysis rate, and divides the hop."""
-    largest = max(1, spec.sample_rate // _ANALYSIS_RATE)
-    return max(factor for factor in range(1, largest + 1) if spec.hop_length % factor == 0)
+def _analysed(spec: AudioSpec, fmin: float) -> AudioSpec:
+    """Return the spec whose frames are analysed; other than the mel's have the same centres."""
+    periods = spec.win_length / spec.sample_rate * fmin
+    bins = _roll_off_bins(spec)
+    if _PERIODS[0] <= periods <= _PERIODS[1] and bins <= used_bins(spec):
+        return spec
+    size = 2 ** int(np.ceil(np.log2(max(3.0 * spec.sample_rate / fmin, spec.hop_length))))
+    return replace(spec, n_fft=size, win_length=size)
 
 
-def _lowpass(factor: int) -> np.ndarray:
-    """Return a Hamming-windowed sinc, cut off at 35 % of the decimated signal's bandwidth.
+def _lags(rate: int, fmin: float, fmax: float) -> np.ndarray:
+    """Return all lags between the shortest and the longest period, and one more at each end."""
+    step = max(1.0, rate / _LAG_RATE)
+    first, last = rate / fmax - step, rate / fmin
+    fine = np.arange(first, max(_FINE_LAGS * rate + step, first + 1.5 * step), step)
+    return np.concatenate([fine, np.arange(fine[-1] + 2 * step, last + 4 * step, 2 * step)])
 
-    Higher harmonics would make the dips of d' narrower than the lags that sample them.
+
+def _roll_off_bins(spec: AudioSpec) -> int:
+    return min(int(_ROLL_OFF[1] * spec.n_fft / spec.sample_rate), spec.n_fft // 2) + 1
+
+
+def _bin_weights(spec: AudioSpec) -> np.ndarray:
+    """Return how much each bin counts, [bins]: each for itself and for its negative frequency.
+
+    A constant offset, as wide as the window makes it, does not count.
     """
-    if factor == 1:
-        return np.ones(1, np.float32)
-    half = _LOWPASS_TAPS_PER_FACTOR * factor // 2
-    time = np.arange(-half, half + 1)
-    taps = np.sinc(0.35 * time / factor) * (0.54 + 0.46 * np.cos(np.pi * time / half))
-    return (taps / taps.sum()).astype(np.float32)
+    bins = np.arange(_roll_off_bins(spec))
+    low, high = _ROLL_OFF
+    beyond = np.clip((bins * spec.sample_rate / spec.n_fft - low) / (high - low), 0.0, 1.0)
+    weight = 1.0 + np.cos(np.pi * beyond)
+    weight[: round(2 * spec.n_fft / spec.win_length)] = 0.0
+    return weight
 
 
-def _decimate(padded: np.ndarray, plan: _Plan) -> np.ndarray:
-    if plan.factor == 1:
-        return padded
-    windows = np.lib.stride_tricks.sliding_window_view(padded, len(plan.lowpass))
-    return windows[:: plan.factor] @ plan.lowpass
+def _correlation(
+    spec: AudioSpec, weight: np.ndarray, lags: np.ndarray, window: np.ndarray
+) -> np.ndarray:
+    """Return what each bin adds to r at each lag, [bins, lags].
+
+    `window` [n_fft // 2 + 1] is the spectrum by whose transform the lags are divided.
+    """
+    cosines = np.cos(2.0 * np.pi / spec.n_fft * np.outer(np.arange(len(window)), lags))
+    sides = np.full(len(window), 2.0)
+    sides[0] = sides[-1] = 1.0
+    of_window = (sides * window) @ cosines / np.sum(sides * window)
+    return weight[:, None] * cosines[: len(weight)] / of_window
 
 
-def _decimate_tf(padded: "tf.Tensor", plan: _Plan) -> "tf.Tensor":
+def _mean_difference(
+    spec: AudioSpec, weight: np.ndarray, lags: np.ndarray, window: np.ndarray
+) -> np.ndarray:
+    """Return what each bin adds to the mean of r(0) - r over the shorter lags, [bins, lags]."""
+    every = np.arange(1.0, lags[-1] + 1.0)
+    difference = weight[:, None] - _correlation(spec, weight, every, window)
+    mean = np.cumsum(difference, axis=1) / every
+    return np.stack([np.interp(lags, every, row) for row in mean])
+
+
+def _best(scores: np.ndarray, plan: _Plan) -> np.ndarray:
+    """Return F0 [frames] of scores [frames, 2 * lags + 1]."""
+    count = plan.lags
+    score, power = scores[:, :count], scores[:, -1]
+    inner = score[:, 1:-1]
+    rows = np.arange(len(scores))
+    highest = inner[rows, inner.argmax(axis=1)]  # a third of the time of max()
+    limit = highest - _HEIGHT_MARGIN * power
+    rises = score[:, 1:] >= score[:, :-1]
+    is_peak = rises[:, :-1] > rises[:, 1:]
+    is_peak &= inner > limit[:, None]
+    first = is_peak.argmax(axis=1)
+    at = rows * scores.shape[1] + count + first
+    flat = scores.reshape(-1)
+    values = [flat[at + offset] for offset in range(3)]
+    lag = _refined(values, [some[first] for some in plan.inner], _clip)
+    is_voiced = is_peak[rows, first] & (highest > 0.0) & (power > plan.least)
+    return np.where(is_voiced, np.float32(plan.spec.sample_rate) / lag, np.float32(0.0))
+
+
+def _best_tf(scores: "tf.Tensor", plan: _Plan) -> "tf.Tensor":
+    """Return F0 [batch, frames] of scores [batch, frames, 2 * lags + 1]."""
     import tensorflow as tf
 
-    if plan.factor == 1:
-        return padded
-    kernel = plan.lowpass[:, None, None]
-    return tf.nn.conv1d(padded[..., None], kernel, plan.factor, padding="VALID")[..., 0]
+    count = plan.lags
+    score, power = scores[..., :count], scores[..., -1]
+    inner = score[..., 1:-1]
+    highest = tf.reduce_max(inner, axis=-1)
+    limit = highest - _HEIGHT_MARGIN * power
+    rises = score[..., 1:] >= score[..., :-1]
+    is_peak = rises[..., :-1] & ~rises[..., 1:] & (inner > limit[..., None])
+    first = tf.argmax(tf.cast(is_peak, tf.int8), axis=-1, output_type=tf.int32)
+    shape = tf.shape(scores)
+    rows = tf.reshape(tf.range(shape[0] * shape[1]), shape[:2])
+    at, flat = rows * shape[2] + count + first, tf.reshape(scores, [-1])
+    values = [tf.gather(flat, at + offset) for offset in range(3)]
+    around = [tf.gather(some, first) for some in plan.inner]
+    lag = _refined(values, around, tf.clip_by_value)
+    is_voiced = tf.reduce_any(is_peak, axis=-1) & (highest > 0.0) & (power > plan.least)
+    return tf.where(is_voiced, plan.spec.sample_rate / lag, 0.0)
 
 
-def _frame_pitch(frames: np.ndarray, plan: _Plan) -> np.ndarray:
-    """Return F0 [frames] of decimated frames [frames, plan.frame]."""
-    normalised, is_loud = _normalised_difference(frames, plan)
-    before, here, after = normalised[:, :-2], normalised[:, 1:-1], normalised[:, 2:]
-    deepest = here.min(axis=1)
-    limit = np.minimum(deepest + _DEPTH_MARGIN, VOICED_BELOW)[:, None]
-    is_dip = (here < limit) & (here <= before) & (here <= after)
-    first = is_dip.argmax(axis=1)
-    rows = np.arange(len(frames))
-    a, b, c = before[rows, first], here[rows, first], after[rows, first]
-    shift = np.clip(0.5 * (a - c) / np.maximum(a - 2 * b + c, 1e-9), -0.5, 0.5)
-    f0 = plan.rate / (plan.shortest + first + shift)
-    return np.where(is_dip[rows, first] & is_loud, f0, 0.0)
+def _clip(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    return np.minimum(np.maximum(values, low), high)  # `np.clip` itself takes longer
 
 
-def _normalised_difference(frames: np.ndarray, plan: _Plan) -> tuple[np.ndarray, np.ndarray]:
-    """Return d' at lags shortest - 1 to longest + 1, and which frames are above the noise floor."""
-    lags = plan.longest + 2
-    power = np.cumsum(np.square(frames), axis=1, dtype=np.float32)
-    power = np.concatenate([np.zeros((len(frames), 1), np.float32), power], axis=1)
-    energy = power[:, plan.window : plan.window + lags] - power[:, :lags]
-    spectrum = scipy.fft.rfft(frames, axis=1)
-    windowed = scipy.fft.rfft(frames[:, : plan.window], n=plan.frame, axis=1)
-    correlation = scipy.fft.irfft(spectrum * windowed.conj(), n=plan.frame, axis=1)[:, :lags]
-    difference = np.maximum(energy[:, :1] + energy - 2.0 * correlation, 0.0)[:, 1:]
-    total = np.cumsum(difference, axis=1)
-    lag = np.arange(1, lags, dtype=np.float32)
-    normalised = difference * lag / np.maximum(total, 1e-12)
-    is_loud = energy[:, 0] > plan.window * _SILENCE_RMS**2
-    return normalised[:, plan.shortest - 2 :], is_loud
-
-
-def _frame_pitch_tf(frames: "tf.Tensor", plan: _Plan) -> "tf.Tensor":
-    """Return F0 [batch, frames] of decimated frames [batch, frames, plan.frame]."""
-    import tensorflow as tf
-
-    normalised, is_loud = _normalised_difference_tf(frames, plan)
-    before, here, after = normalised[..., :-2], normalised[..., 1:-1], normalised[..., 2:]
-    deepest = tf.reduce_min(here, axis=-1, keepdims=True)
-    limit = tf.minimum(deepest + _DEPTH_MARGIN, VOICED_BELOW)
-    is_dip = (here < limit) & (here <= before) & (here <= after)
-    first = tf.argmax(tf.cast(is_dip, tf.int8), axis=-1, output_type=tf.int32)
-    a, b, c = (tf.gather(part, first, batch_dims=2) for part in (before, here, after))
-    shift = tf.clip_by_value(0.5 * (a - c) / tf.maximum(a - 2 * b + c, 1e-9), -0.5, 0.5)
-    f0 = plan.rate / (plan.shortest + tf.cast(first, tf.float32) + shift)
-    return tf.where(tf.reduce_any(is_dip, axis=-1) & is_loud, f0, 0.0)
-
-
-def _normalised_difference_tf(frames: "tf.Tensor", plan: _Plan) -> "tuple[tf.Tensor, tf.Tensor]":
-    """Return what `_normalised_difference` does, [batch, frames, lags] and [batch, frames]."""
-    import tensorflow as tf
-
-    lags = plan.longest + 2
-    power = tf.cumsum(tf.square(frames), axis=-1)
-    power = tf.pad(power, [[0, 0], [0, 0], [1, 0]])
-    energy = power[..., plan.window : plan.window + lags] - power[..., :lags]
-    spectrum = tf.signal.rfft(frames)
-    windowed = tf.signal.rfft(frames[..., : plan.window], fft_length=[plan.frame])
-    product = spectrum * tf.math.conj(windowed)
-    correlation = tf.signal.irfft(product, fft_length=[plan.frame])[..., :lags]
-    difference = tf.maximum(energy[..., :1] + energy - 2.0 * correlation, 0.0)[..., 1:]
-    total = tf.cumsum(difference, axis=-1)
-    lag = np.arange(1, lags, dtype=np.float32)
-    normalised = difference * lag / tf.maximum(total, 1e-12)
-    is_loud = energy[..., 0] > plan.window * _SILENCE_RMS**2
-    return normalised[..., plan.shortest - 2 :], is_loud
+def _refined(values: Sequence, around: Sequence, clip: Callable) -> Any:
+    """Return the lag where a parabola through three values is highest, in either twin's arrays."""
+    before, here, after = values
+    lag, left, right = around
+    rise, fall = (here - before) / left, (here - after) / right
+    bend = clip((rise + fall) / (left + right), 1e-9, np.inf)
+    shift = 0.5 * (rise * right - fall * left) / (left + right) / bend
+    return lag + clip(shift, -_REFINED_BY * lag, _REFINED_BY * lag)

@@ -96,6 +96,13 @@ class DataConfig(Section):
     with_pitch: bool = option(
         True, "compute and store the pitch of every frame", affects="features"
     )
+    pitch_method: str = option(
+        "spectrum",
+        "how pitch is found: in the spectra that mels are made of; or by YIN, as it was before",
+        choices=("spectrum", "yin"),
+        affects="features",
+        before="yin",
+    )
     pitch_fmin: float = option(
         65.0, "lowest pitch that is looked for, Hz", low=1.0, affects="preprocessing"
     )

@@ -55,6 +55,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--audio",), "data.audio"),
     Flag(("--sample-rate",), "data.sample_rate"),
     Flag(("--trim-silence",), "data.trim_silence", "true"),
+    Flag(("--pitch-method",), "data.pitch_method"),
     Flag(("--loudness-lufs",), "data.loudness_lufs"),
     Flag(("--text-units",), "data.text_units"),
     Flag(("--preprocessing-mode",), "data.preprocessing_mode"),

@@ -1,12 +1,13 @@
-"""YIN on signals whose F0 is known, on real speech, and its two twins against each other."""
+"""Pitch on signals whose F0 is known, on real speech, and its two twins against each other."""
 
 import numpy as np
 import pytest
 from scipy.signal import sawtooth
 
 from myxtts.audio.io import read_audio
-from myxtts.audio.mel import num_frames
-from myxtts.audio.pitch import pitch, pitch_tf
+from myxtts.audio.mel import mel_and_energy, num_frames
+from myxtts.audio.pitch import mel_energy_and_pitch, mel_energy_and_pitch_tf, pitch, pitch_tf
+from myxtts.audio.yin import yin, yin_tf
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.config.presets import create_default_config
 from tests.helpers.shared_data import shared
@@ -14,6 +15,7 @@ from tests.helpers.shared_data import shared
 SPEC = AudioSpec()
 WIDE = create_default_config(audio="24k").data.audio_spec
 TIME = np.arange(22050) / 22050
+METHODS = {"spectrum": (pitch, pitch_tf), "yin": (yin, yin_tf)}
 
 
 def harmonics(hz: float, first: int, last: int) -> np.ndarray:
@@ -34,10 +36,11 @@ def read_clip(name: str, rate: int = 22050) -> np.ndarray:
     return read_audio(shared("excerpts80") / "wavs" / f"{name}.flac", rate)
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("wave", WAVES)
 @pytest.mark.parametrize("hz", [70.0, 100.0, 123.4, 200.0, 311.0, 440.0, 590.0])
-def test_known_f0(wave, hz):
-    f0 = pitch((0.3 * WAVES[wave](hz)).astype(np.float32), SPEC)
+def test_known_f0(wave, hz, method):
+    f0 = METHODS[method][0]((0.3 * WAVES[wave](hz)).astype(np.float32), SPEC)
     assert f0.shape == (num_frames(22050, SPEC),) and f0.dtype == np.float32
     # The reflected ends are not periodic.
     np.testing.assert_allclose(f0[3:-3], hz, rtol=0.01)
@@ -56,6 +59,42 @@ def test_other_rates_and_hops(spec):
     f0 = pitch(sawtooth(2 * np.pi * 150.0 * time).astype(np.float32), spec)
     assert len(f0) == num_frames(spec.sample_rate, spec)
     np.testing.assert_allclose(f0[5:-5], 150.0, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fmin"),
+    [
+        (AudioSpec(n_fft=512, win_length=512), 65.0),
+        (AudioSpec(n_fft=4096, win_length=4096), 65.0),
+        (AudioSpec(), 25.0),
+        (AudioSpec(fmax=1500.0), 65.0),
+    ],
+    ids=["short frames", "long frames", "low voice", "narrow mels"],
+)
+def test_frames_that_do_not_suit_the_pitch_are_replaced_by_others(spec, fmin):
+    wave = sawtooth(2 * np.pi * 3 * fmin * TIME).astype(np.float32)
+    mel, energy, f0 = mel_energy_and_pitch(wave, spec, fmin, 600.0)
+    np.testing.assert_allclose(f0[20:-20], 3 * fmin, rtol=0.01)
+    np.testing.assert_array_equal(f0, pitch(wave, spec, fmin, 600.0))
+    assert len(mel) == len(energy) == len(f0) == num_frames(len(wave), spec)
+
+
+@pytest.mark.parametrize("spec", [SPEC, AudioSpec(n_fft=512, win_length=512)])
+def test_pitch_beside_the_mel_changes_no_bit_of_either(spec):
+    rng = np.random.default_rng(1)
+    wave = (0.3 * sawtooth(2 * np.pi * 150 * TIME) + rng.normal(0, 0.1, 22050)).astype(np.float32)
+    mel, energy, f0 = mel_energy_and_pitch(wave, spec)
+    for found, expected in zip((mel, energy), mel_and_energy(wave, spec), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(f0, pitch(wave, spec))
+    assert (f0 > 0).mean() > 0.9
+
+
+def test_an_offset_and_a_rumble_are_no_pitch():
+    noise = np.random.default_rng(0).normal(0, 0.01, 22050)
+    rumble = 0.3 * np.sin(2 * np.pi * 30 * TIME)
+    assert (pitch((0.2 + noise).astype(np.float32), SPEC) > 0).mean() < 0.02
+    assert (pitch((rumble + noise).astype(np.float32), SPEC)[3:-3] > 0).mean() < 0.02
 
 
 def test_a_glide_is_aligned_with_the_mel_frames():
@@ -124,9 +163,10 @@ def test_the_pitch_of_a_clip_does_not_depend_on_the_mels():
     assert np.median(np.abs(wide[both] / narrow[at][both] - 1)) < 0.02
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("spec", [SPEC, WIDE], ids=["default", "24k"])
 @pytest.mark.parametrize("how", ["graph", "xla", "dataset"])
-def test_graph_twin_does_not_hear_the_padding(how, spec):
+def test_graph_twin_does_not_hear_the_padding(how, spec, method):
     tf = pytest.importorskip("tensorflow")
     names = ("LJ-61", "WS-61", "HS-61")
     clips = [read_clip(name, spec.sample_rate)[:40000] for name in names]
@@ -137,7 +177,7 @@ def test_graph_twin_does_not_hear_the_padding(how, spec):
         batch[row, : len(clip)] = clip
 
     def analyse(samples, lengths):
-        return pitch_tf(samples, lengths, spec)
+        return METHODS[method][1](samples, lengths, spec)
 
     signature = [tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None], tf.int32)]
     run = {
@@ -149,10 +189,22 @@ def test_graph_twin_does_not_hear_the_padding(how, spec):
     assert f0.shape == (4, num_frames(40000, spec))
     agreement = []
     for row, clip in enumerate(clips):
-        expected = pitch(clip, spec)
+        expected = METHODS[method][0](clip, spec)
         agreement.append(np.isclose(f0[row, : len(expected)], expected, rtol=0.005))
         assert not f0[row, len(expected) :].any()
     assert np.concatenate(agreement).mean() >= 0.99
+
+
+@pytest.mark.parametrize("spec", [SPEC, AudioSpec(n_fft=512, win_length=512)])
+def test_graph_twin_beside_the_mel(spec):
+    pytest.importorskip("tensorflow")
+    batch = np.stack([WAVES["sawtooth"](100.0), WAVES["ten harmonics"](300.0)]).astype(np.float32)
+    mel, energy, f0, counts = mel_energy_and_pitch_tf(batch, None, spec)
+    for row, wave in enumerate(batch):
+        expected = mel_energy_and_pitch(wave, spec)
+        for found, one in zip((mel, energy, f0), expected, strict=True):
+            np.testing.assert_allclose(found[row], one, rtol=0.005, atol=1e-3)
+        assert counts[row] == len(expected[2])
 
 
 def test_graph_twin_without_lengths_takes_whole_rows():

@@ -35,14 +35,16 @@ def info(args: argparse.Namespace) -> None:
 def verify(args: argparse.Namespace) -> None:
     """Exit with 2 where something is wrong or missing."""
     from myxtts.data.features.repair import verify_cache
-    from myxtts.data.features.status import take_inventory
+    from myxtts.data.features.status import other_stores, take_inventory
 
     problems = []
     for part in _parts(corpus_config(args).data):
         if not part.location.features.folder.exists():
+            others = other_stores(part.location)
+            hint = f"; of other settings there are {', '.join(others)}" if others else ""
             raise UserError(
                 f"nothing is stored in {part.location.place} with these settings: "
-                f"run `myxtts prepare {part.corpus.root}`"
+                f"run `myxtts prepare {part.corpus.root}`{hint}"
             )
         with progress("verifying", "shards") as report:
             found = verify_cache(part.location, part.utterances, report)

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from myxtts.audio.io import AudioError
 from myxtts.audio.mel import mel_and_energy_tf
-from myxtts.audio.pitch import pitch_tf
+from myxtts.audio.pitch import mel_energy_and_pitch_tf
+from myxtts.audio.yin import yin_tf
 from myxtts.data.batches import readers
 from myxtts.data.batches.graph_reader import (
     Batches,
@@ -144,13 +145,17 @@ def _features_in_graph(settings: FeatureSettings) -> Compute:
         batch = dict(batch)
         samples, lengths = tf.identity(batch.pop("samples")), batch.pop("sample_lengths")
         frames = tf.shape(samples)[1] // spec.hop_length - 1
-        mel, energy, counts = mel_and_energy_tf(samples, spec, lengths)
+        limits = (settings.pitch_fmin, settings.pitch_fmax)
+        if settings.with_pitch and settings.pitch_method == "spectrum":
+            mel, energy, f0, counts = mel_energy_and_pitch_tf(samples, lengths, spec, *limits)
+            batch["pitch"] = f0[:, :frames]
+        else:
+            mel, energy, counts = mel_and_energy_tf(samples, spec, lengths)
+            if settings.with_pitch:
+                batch["pitch"] = yin_tf(samples, lengths, spec, *limits)[:, :frames]
         batch["mel"] = tf.cast(mel[:, :frames], settings.dtype)
         batch["energy"] = energy[:, :frames]
         batch["mel_lengths"] = counts
-        if settings.with_pitch:
-            f0 = pitch_tf(samples, lengths, spec, settings.pitch_fmin, settings.pitch_fmax)
-            batch["pitch"] = f0[:, :frames]
         return batch
 
     return features

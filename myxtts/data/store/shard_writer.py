@@ -71,7 +71,8 @@ class ShardDraft:
         self.lengths: list[int] = []
         self.checksums: list[list[int]] = []
         self.files: dict[str, BinaryIO] = {}
-        self._drafts = {one.name: unique_draft_of(self._target(one.name)) for one in columns}
+        self._targets = {one.name: folder / f"{name}.{one.name}" for one in columns}
+        self._drafts = {one: unique_draft_of(path) for one, path in self._targets.items()}
 
     def __enter__(self) -> "ShardDraft":
         try:
@@ -99,7 +100,7 @@ class ShardDraft:
                 raise ValueError(f"{row.id}: {column.name} is {array.shape}, not {expected}")
             data, filler = array.data.cast("B"), bytes(-length % BLOCK * column.row_bytes)
             crcs[number] = zlib.crc32(filler, zlib.crc32(data))
-            with naming(self._target(column.name)):
+            with naming(self._targets[column.name]):
                 self.files[column.name].write(data)
                 self.files[column.name].write(filler)
         self.rows.append(Row(row.id, row.signature, row.content, {}, row.notes, row.reason))
@@ -112,14 +113,14 @@ class ShardDraft:
         for column in self.columns:
             file = self.files[column.name]
             # Real zeros, not a hole: mapping a hole of a full memory disk kills the process.
-            with naming(self._target(column.name)):
+            with naming(self._targets[column.name]):
                 file.write(bytes(index.sizes[column.name] - index.rows * column.row_bytes))
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
         with undisturbed():
             for column in self.columns:
-                os.replace(self._drafts[column.name], self._target(column.name))
+                os.replace(self._drafts[column.name], self._targets[column.name])
             sync(self.folder)  # or a power cut could keep the index and lose the columns
         return index
 
@@ -141,9 +142,6 @@ class ShardDraft:
             lengths=lengths,
             checksums=np.array(self.checksums, np.uint32).reshape(len(lengths), -1),
         )
-
-    def _target(self, column: str) -> Path:
-        return self.folder / f"{self.name}.{column}"
 
 
 @contextlib.contextmanager

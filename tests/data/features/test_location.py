@@ -12,9 +12,10 @@ from myxtts.text.tokenizer import Tokenizer
 
 # As the versions before named the stores: a cache of theirs is to be found again.
 CLEANED = {"trim_silence": True, "loudness_lufs": -23.0, "cache_dtype": "float32"}
+YIN = {"pitch_method": "yin"}  # which was the only one
 BEFORE = (
-    ({}, "features-f17cecce19542912", "waves-656cd0285fd7fb8c"),
-    (CLEANED, "features-3950623f5cceaba7", "waves-2b29830c1ec000df"),
+    (YIN, "features-f17cecce19542912", "waves-656cd0285fd7fb8c"),
+    (YIN | CLEANED, "features-3950623f5cceaba7", "waves-2b29830c1ec000df"),
     ({"with_pitch": False}, "features-0cb763e9008e00f7", "waves-656cd0285fd7fb8c"),
 )
 
@@ -33,6 +34,14 @@ def test_the_caches_of_the_default_mels_are_where_they_were(settings, features, 
         found = location(config)
         assert (found.features.folder.name, waves(found)) == (features, waveforms)
         assert found.tokens.folder.name == "tokens-f2b95979cec79898"
+
+
+def test_another_way_to_find_the_pitch_is_another_cache_where_pitch_is_stored():
+    names = [location(DataConfig(**one)).features.folder.name for one, *_ in BEFORE]
+    now = location(DataConfig()).features.folder.name
+    assert now not in names
+    without = DataConfig(with_pitch=False, **YIN)
+    assert location(without).features.folder.name == names[2]
 
 
 def test_another_audio_preset_is_another_cache_of_the_same_tokens():
