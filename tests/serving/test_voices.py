@@ -6,4 +6,4 @@ from myxtts.serving.voices import read_served
 
 def test_the_voice_of_the_package_is_served_where_none_is_named():
     (served,) = read_served([])
-    assert served.folder == default_voice() and served.speakers == ("kathleen_en",)
+    assert served.path == default_voice() and served.speakers == ("kathleen_en",)
