@@ -12,7 +12,7 @@ import myxtts
 PACKAGE = Path(myxtts.__file__).parent
 # From the lowest to the highest. Who shares a layer does not import each other.
 LAYERS = (
-    ("errors", "files"),
+    ("errors", "files", "resources"),
     ("atomic",),
     ("config", "monitoring"),
     ("text", "audio", "weights", "runtime", "cluster"),
