@@ -274,7 +274,7 @@ def soak_client(server: Server, number: int, until: float, met: Soak, sizes: lis
                 lambda size, after=after, hangs_up=hangs_up: not (hangs_up and size > after),
             )
             met.statuses[answer.status] += 1
-            met.left += hangs_up
+            met.left += hangs_up and answer.status == 200
             if answer.status == 429:
                 time.sleep(0.5)
         except (OSError, http.client.HTTPException) as error:

@@ -36,6 +36,7 @@ def test_the_commands_are_these():
         "train",
         "train-vocoder",
         "finetune",
+        "serve",
         "synthesize",
         "export",
         "evaluate",
