@@ -47,6 +47,14 @@ class TrainingConfig(Section):
         "add up micro-batches in one order, so that any number of workers trains to the same bits; "
         "each worker then receives the gradients of all others",
     )
+    steps_per_call: int = option(
+        1,
+        "most steps that one call of Python takes, over batches of one shape, which then follow "
+        "each other; what is due between steps ends a call earlier",
+        low=1,
+        high=1024,
+        affects="plan",
+    )
     ema_decay: float = option(0.999, "decay of the EMA weights (0: none)", low=0.0, high=0.99999)
 
     # The losses

@@ -14,7 +14,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 WAIT, COPY, CALL, FETCH, HOOKS, OTHER = "wait", "copy", "call", "fetch", "hooks", "other"
 # Fetching what is there already takes less.
@@ -37,6 +37,19 @@ class StepTimes:
     compile_ms: float = 0.0  # what a first call of its kind took beyond a usual one
     idle: dict[str, float] = field(default_factory=dict)
     shape: str = ""
+
+    def split(self, steps: int) -> "list[StepTimes]":
+        """The times of each of the steps that were one call; what was compiled is the first's."""
+        if steps == 1:
+            return [self]
+        names = ("wait_ms", "copy_ms", "call_ms", "fetch_ms", "host_ms", "device_ms")
+        each = replace(
+            self,
+            **{name: getattr(self, name) / steps for name in names},
+            compile_ms=0.0,
+            idle={phase: ms / steps for phase, ms in self.idle.items()},
+        )
+        return [replace(each, compile_ms=self.compile_ms), *[each] * (steps - 1)]
 
     @property
     def compute_ms(self) -> float:

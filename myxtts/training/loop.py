@@ -17,6 +17,7 @@ from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.heartbeat import doing
 from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
 from myxtts.training.ending import Ending
+from myxtts.training.groups import Group, Item, grouped
 from myxtts.training.steps import CompiledStep
 
 logger = logging.getLogger(__name__)
@@ -24,8 +25,6 @@ logger = logging.getLogger(__name__)
 COMPILING = "compiling the step"
 # The first steps are fetched at once, and show how long the device takes.
 SEEN_TO_THE_END = 3
-
-Items = Iterable[tuple[int, int, dict[str, tf.Tensor]]]
 
 
 @dataclass(frozen=True)
@@ -161,21 +160,29 @@ def interruptible() -> Iterator[Interruption]:
 
 @dataclass
 class _Pending:
-    """A step whose metrics have not been fetched yet."""
+    """A call whose metrics have not been fetched yet, by the number of its first step."""
 
-    step: int
-    epoch: int
-    number: int
-    batch: dict[str, tf.Tensor]
+    first: int
+    group: Group
     metrics: tf.Tensor
-    is_counted: bool
+    is_first: bool
+    is_watched: bool
+
+    def counts(self, at: int) -> bool:
+        """Whether the recorder counts a step, which keeps the first apart.
+
+        Nothing counts that was waited for, nor what the first call took beside its first step.
+        """
+        return at == 0 if self.is_first else not self.is_watched
 
 
 @dataclass
 class TrainingLoop:
     """Takes batches until the epochs or the steps are over, or someone asks it to end.
 
-    Where the time goes is written into the recorder.
+    Where the time goes is written into the recorder. With `steps_per_call` a call takes as many
+    steps where neighbouring batches have one shape, and none of the steps but the last is one that
+    a hook is due at. Hooks hear of every step.
     """
 
     step: CompiledStep
@@ -187,6 +194,7 @@ class TrainingLoop:
     replicas: Replicas = ALONE
     recorder: Recorder = field(default_factory=Recorder)
     clock: Callable[[], float] = time.perf_counter
+    steps_per_call: int = 1
     _pending: _Pending | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -195,7 +203,7 @@ class TrainingLoop:
         self._last: int | None = None  # the step that ends the run of several replicas
         self.recorder.is_async, self.recorder.is_eager = self.step.is_async, self.step.is_eager
 
-    def run(self, items: Items) -> Ending:
+    def run(self, items: Iterable[Item]) -> Ending:
         """Run to the end and return how it ended; every hook is told, whatever happens."""
         reason = Ending.FAILED
         with interruptible() as asked, doing("starting") as self._activity:
@@ -231,12 +239,13 @@ class TrainingLoop:
         if errors:
             raise errors[0]
 
-    def _steps(self, items: Items, asked: Interruption) -> Ending:
+    def _steps(self, items: Iterable[Item], asked: Interruption) -> Ending:
         current = None
         if self.done >= self.total_steps:
             return Ending.FINISHED
         self._timeline.restart()
-        for epoch, number, batch in items:
+        for group in grouped(items, self._room):
+            epoch = group.epoch
             waited = self._timeline.mark(WAIT)
             self.replicas.note(1e3 * waited, asked.reason is not None)
             if current is not None and epoch != current:
@@ -245,7 +254,7 @@ class TrainingLoop:
             if epoch >= self.epochs:
                 break
             current = epoch
-            self._step(epoch, number, batch)
+            self._step(group)
             if self._is_to_end(asked):
                 self._deliver()
                 return asked.reason or Ending.SIGTERM
@@ -266,45 +275,61 @@ class TrainingLoop:
             return asked.reason is not None
         return self._last is not None and self.done >= self._last
 
-    def _step(self, epoch: int, number: int, batch: dict[str, tf.Tensor]) -> None:
+    def _room(self) -> int:
+        """How many steps the next call may take."""
+        most = min(self.steps_per_call, self.total_steps - self.done)
+        due = (at for at in range(1, most) if self._is_due(self.done + at))
+        return next(due, max(1, most))
+
+    def _is_due(self, step: int) -> bool:
+        return any(hook.is_due(step) for hook in self.hooks)
+
+    def _step(self, group: Group) -> None:
         timeline = self._timeline
         self._activity.rename(self._describe_step())
+        first = self.done + 1
         try:
-            batch = self.step.place(batch)
+            placed = [self.step.place(batch) for batch in group.batches]
             timeline.mark(COPY)
             timeline.calling()
-            metrics = self.step(batch, self.done + 1)
+            if self.steps_per_call == 1:
+                metrics = self.step(placed[0], first)
+            else:
+                metrics = self.step.take_all(placed, first)
         except tf.errors.ResourceExhaustedError as error:
-            raise OutOfMemory(self._describe_batch(batch)) from error
-        count, frames = batch["mel"].shape[:2]
-        timeline.called(count * frames, f"{count} x {frames}", self.step.is_new)
-        self.done += 1
+            raise OutOfMemory(self._describe_batch(group.batches[0])) from error
+        count, frames = placed[0]["mel"].shape[:2]
+        timeline.called(len(group) * count * frames, f"{count} x {frames}", self.step.is_new)
+        self.done += len(group)
         self.replicas.at_step(self.done)
         self._deliver()
         self._taken += 1
         is_watched = self.step.is_async and self._taken <= SEEN_TO_THE_END
-        # The recorder keeps the first step apart; the others that are waited for count nowhere.
-        is_counted = self._taken == 1 or not is_watched
-        self._pending = _Pending(self.done, epoch, number, batch, metrics, is_counted)
-        if is_watched or any(hook.is_due(self.done) for hook in self.hooks):
+        self._pending = _Pending(first, group, metrics, self._taken == 1, is_watched)
+        if is_watched or self._is_due(self.done):
             self._deliver()
 
     def _deliver(self) -> None:
-        """Fetch the metrics of the step before, if not yet done, and tell the hooks."""
+        """Fetch the metrics of the call before, if not yet done, and tell the hooks."""
         if self._pending is None:
             return
         last, self._pending = self._pending, None
         self._timeline.mark(OTHER)
-        metrics = self.step.read(last.metrics)
-        # Not for the history: runs that learn the same have the same one.
-        if metrics.pop("asked_to_end", 0.0) and self._last is None:
-            self._last = last.step + 1
-        times = self._timeline.fetched()
-        if last.is_counted:
-            self.recorder.add(last.step, times)
-        index = last.batch["index"]
-        record = StepRecord(last.step, last.epoch, last.number, metrics, index, times)
-        self._tell(lambda hook: hook.after_step(record))
+        if self.steps_per_call == 1:
+            found = [self.step.read(last.metrics)]
+        else:
+            found = self.step.read_all(last.metrics)
+        steps = zip(found, self._timeline.fetched().split(len(found)), strict=True)
+        for at, (metrics, times) in enumerate(steps):
+            step, group = last.first + at, last.group
+            # Not for the history: runs that learn the same have the same one.
+            if metrics.pop("asked_to_end", 0.0) and self._last is None:
+                self._last = step + 1
+            if last.counts(at):
+                self.recorder.add(step, times)
+            index = group.batches[at]["index"]
+            record = StepRecord(step, group.epoch, group.numbers[at], metrics, index, times)
+            self._tell(lambda hook, record=record: hook.after_step(record))
 
     def _close_epoch(self, epoch: int) -> None:
         self._deliver()

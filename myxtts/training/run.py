@@ -149,6 +149,11 @@ class TrainingRun:
         """How steps are compiled."""
         return {"graph": not self.runtime.eager, "xla": self.runtime.xla}
 
+    @property
+    def steps_per_call(self) -> int:
+        """The most steps that one call takes."""
+        return self.config.training.steps_per_call
+
     def run(self, source, val_batches: Iterable | None, ids_of: IdsOf) -> Ending:
         """Train to the end, alone in the folder, and return how it ended."""
         guard = alone_in(self.folder) if self.replicas.is_chief else nullcontext()
@@ -187,7 +192,17 @@ class TrainingRun:
         )
         hooks = self._hooks(wired, schedule, val_batches, ids_of, own_state(self.folder, saved))
         epochs, total, recorder = schedule.epochs, schedule.total_steps, self.performance.recorder
-        loop = TrainingLoop(wired.step, hooks, epochs, total, ids_of, done, self.replicas, recorder)
+        loop = TrainingLoop(
+            wired.step,
+            hooks,
+            epochs,
+            total,
+            ids_of,
+            done,
+            self.replicas,
+            recorder,
+            steps_per_call=self.steps_per_call,
+        )
         ending = loop.run(chain([first], items))
         self.replicas.barrier()  # the chief is still saving when the others have ended
         ran = describe_step(wired.step) if loop.done > done else "never"
@@ -219,6 +234,12 @@ class TrainingRun:
         share = Share(parts, replicas.rank, replicas.count, training.exact_sums)
         if parts == 1:
             return None
+        if self.steps_per_call > 1:
+            raise UserError(
+                f"--steps-per-call {self.steps_per_call} needs batches that one device computes "
+                f"whole, and these are cut into {parts} parts: train with --steps-per-call 1, or "
+                "without --micro-batches on one device"
+            )
         if not hasattr(source, "stream"):
             raise UserError(
                 "only the batches of a corpus can be cut into micro-batches, and a dataset was "

@@ -1,6 +1,6 @@
 """The update itself: a pure function of a batch, compiled once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,8 @@ class CompiledStep:
     """A step (batch, number) -> metrics as one vector, and how TensorFlow really runs it.
 
     `device` is the GPU that it runs on, if there is one; `is_new` says whether the last call had
-    to trace or compile first.
+    to trace or compile first. Where `takes_many`, the function takes several batches of one shape,
+    stacked, and the number of the first, and returns a row of metrics for each.
     """
 
     function: Callable[[Batch, tf.Tensor], tf.Tensor]
@@ -30,6 +31,7 @@ class CompiledStep:
     device: str = ""
     names: list[str] = field(default_factory=list)
     inner: Callable[..., Any] | None = None  # what XLA compiles, where that is not all of it
+    takes_many: bool = False
     is_new: bool = field(default=False, init=False)
     _traces: list[None] = field(default_factory=list)
     _shapes: set = field(default_factory=set)
@@ -42,9 +44,22 @@ class CompiledStep:
             return {name: tf.identity(x) for name, x in batch.items()}
 
     def __call__(self, batch: Batch, step: int) -> tf.Tensor:
+        return (
+            self.take_all([batch], step)[0] if self.takes_many else self._take(batch, batch, step)
+        )
+
+    def take_all(self, batches: Sequence[Batch], first: int) -> tf.Tensor:
+        """Take one step after the other in one call; their metrics are the rows."""
+        if not self.takes_many:
+            return tf.stack([self(batch, first + at) for at, batch in enumerate(batches)])
+        stacked = {name: tf.stack([batch[name] for batch in batches]) for name in batches[0]}
+        return self._take(batches[0], stacked, first)
+
+    def _take(self, batch: Batch, given: Batch, step: int) -> tf.Tensor:
+        """Call the function with what is given, which consists of such batches."""
         known, traced = len(self._shapes), self.traces
         self._shapes.add(tuple(tuple(x.shape) for x in batch.values()))
-        metrics = self.function(batch, tf.constant(step, tf.int64))
+        metrics = self.function(given, tf.constant(step, tf.int64))
         is_new_shape = len(self._shapes) > known
         self.is_new = self.traces > traced or (is_new_shape and self.is_xla)
         return metrics
@@ -57,6 +72,10 @@ class CompiledStep:
     def read(self, metrics: tf.Tensor) -> dict[str, float]:
         """Fetch metrics by name: one copy from the device."""
         return dict(zip(self.names, metrics.numpy().tolist(), strict=True))
+
+    def read_all(self, metrics: tf.Tensor) -> list[dict[str, float]]:
+        """Fetch the metrics of several steps: still one copy."""
+        return [dict(zip(self.names, row, strict=True)) for row in metrics.numpy().tolist()]
 
     @property
     def is_xla(self) -> bool:
@@ -91,6 +110,7 @@ def make_train_step(
     adversary: Adversary | None = None,
     graph: bool = True,
     xla: bool = False,
+    takes_many: bool = False,
 ) -> CompiledStep:
     """The step (batch, number) -> metrics that makes one update.
 
@@ -128,7 +148,7 @@ def make_train_step(
         metrics |= {f"weighted/{name}": value for name, value in weighted.items()}
         return metrics | {f"factor/{name}": value for name, value in factors.items()}
 
-    return compile_step(step, signature, graph, xla)
+    return compile_step(step, signature, graph, xla, takes_many=takes_many)
 
 
 def make_eval_step(
@@ -158,8 +178,12 @@ def compile_step(
     graph: bool,
     xla: bool,
     inner: Callable[..., Any] | None = None,
+    takes_many: bool = False,
 ) -> CompiledStep:
-    """One trace for all shapes; with XLA one compilation for each set of shapes."""
+    """One trace for all shapes; with XLA one compilation for each set of shapes.
+
+    With `takes_many` that holds for any number of batches: TensorFlow calls the step in a loop.
+    """
     names: list[str] = []
     traces: list[None] = []
 
@@ -178,7 +202,36 @@ def compile_step(
         input_signature=[signature, tf.TensorSpec([], tf.int64)],
         jit_compile=True if xla and inner is None else None,
     )
-    return CompiledStep(function, False, device, names, inner, traces)
+    if takes_many:
+        return CompiledStep(
+            _looped(function, signature), False, device, names, function, True, _traces=traces
+        )
+    return CompiledStep(function, False, device, names, inner, _traces=traces)
+
+
+def _looped(
+    step: Callable[[Batch, tf.Tensor], tf.Tensor], signature: dict[str, tf.TensorSpec]
+) -> Callable[[Batch, tf.Tensor], tf.Tensor]:
+    """The function of stacked batches that calls a step for one after the other."""
+    stacked = {
+        name: tf.TensorSpec([None, *one.shape], one.dtype) for name, one in signature.items()
+    }
+
+    def loop(batches: Batch, first: tf.Tensor) -> tf.Tensor:
+        count = tf.shape(batches["index"])[0]
+
+        def take(at: tf.Tensor, metrics: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+            batch = {name: x[at] for name, x in batches.items()}
+            found = step(batch, first + tf.cast(at, tf.int64))
+            return at + 1, metrics.write(at, found)
+
+        rows = tf.TensorArray(tf.float32, count)
+        _, rows = tf.while_loop(
+            lambda at, _: at < count, take, (tf.constant(0), rows), parallel_iterations=1
+        )
+        return rows.stack()
+
+    return tf.function(loop, input_signature=[stacked, tf.TensorSpec([], tf.int64)])
 
 
 def batch_signature(batch: Batch, n_mels: int) -> dict[str, tf.TensorSpec]:

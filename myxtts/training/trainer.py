@@ -230,6 +230,8 @@ class XTTSTrainer(TrainingRun):
         make_step = make_train_step
         if self.share:
             make_step = partial(make_parts_step, replicas=self.replicas, share=self.share)
+        elif self.steps_per_call > 1:
+            make_step = partial(make_train_step, takes_many=True)
         step = make_step(
             self.model,
             optimizer,
@@ -414,6 +416,8 @@ class XTTSTrainer(TrainingRun):
     def _plan_facts(self) -> dict[str, Any]:
         """What the order of batches follows from; where the disk is too small, the shards too."""
         found = {path: _setting(self.config, path) for path in PLAN_SETTINGS}
+        if self.steps_per_call == 1:  # as all checkpoints are of before there was a choice
+            del found["training.steps_per_call"]
         layout = self.data.train.layout
         return found | ({"shards": layout.fingerprint()} if layout else {})
 

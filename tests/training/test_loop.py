@@ -26,6 +26,7 @@ class CountingStep:
     def __init__(self, failure: Exception | None = None, at: int = 0):
         self.failure, self.at = failure, at
         self.taken: list[int] = []
+        self.calls: list[int] = []
 
     def place(self, batch):
         return batch
@@ -36,8 +37,15 @@ class CountingStep:
         self.taken.append(number)
         return tf.constant([float(number)])
 
+    def take_all(self, batches, first: int) -> tf.Tensor:
+        self.calls.append(len(batches))
+        return tf.stack([self(batch, first + at) for at, batch in enumerate(batches)])
+
     def read(self, metrics: tf.Tensor) -> dict[str, float]:
         return {"loss": float(metrics[0])}
+
+    def read_all(self, metrics: tf.Tensor) -> list[dict[str, float]]:
+        return [self.read(row) for row in metrics]
 
 
 class Diary(Hook):
@@ -74,7 +82,7 @@ def items(per_epoch: int = 2, epoch: int = 0, number: int = 0):
         epoch, number = epoch + 1, 0
 
 
-def make_loop(step=None, hooks=(), epochs=100, total=5, done=0) -> TrainingLoop:
+def make_loop(step=None, hooks=(), epochs=100, total=5, done=0, **more) -> TrainingLoop:
     return TrainingLoop(
         step or CountingStep(),
         hooks,
@@ -82,6 +90,7 @@ def make_loop(step=None, hooks=(), epochs=100, total=5, done=0) -> TrainingLoop:
         total,
         lambda index: [f"utt-{i}" for i in index],
         done,
+        **more,
     )
 
 
@@ -99,6 +108,55 @@ def test_metrics_are_fetched_one_step_late_and_none_is_lost():
         ("finish", 3, Ending.FINISHED),
     ]
     assert [record.metrics["loss"] for record in diary.records] == [1.0, 2.0, 3.0]
+
+
+def test_a_call_takes_several_steps_and_hooks_hear_of_each():
+    step = CountingStep()
+    diary = Diary(step)
+    loop = make_loop(step, [diary], total=9, steps_per_call=3)
+    assert loop.run(items(per_epoch=5)) == Ending.FINISHED
+    assert step.calls == [3, 2, 3, 1]  # an epoch ends a call, and so does the run
+    assert step.taken == list(range(1, 10))
+    assert [record.metrics["loss"] for record in diary.records] == step.taken
+    places = [(record.epoch, record.number) for record in diary.records]
+    assert places == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (1, 3)]
+    assert [list(record.index) for record in diary.records][:2] == [[0, 1], [2, 3]]
+    # A call late, but for the last of an epoch.
+    assert ("step", 1, 5) in diary.heard and ("step", 5, 5) in diary.heard
+    assert len(loop.recorder) + 1 == 9 - 2  # the first is apart, the rest of its call not counted
+
+
+def test_a_step_that_a_hook_is_due_at_is_the_last_of_its_call():
+    step = CountingStep()
+    diary = Diary(step, due=5)
+    make_loop(step, [diary, Hook()], total=12, steps_per_call=4).run(items(per_epoch=100))
+    assert step.calls == [4, 1, 4, 1, 2]
+    taken = {event[1]: event[2] for event in diary.heard if event[0] == "step"}
+    assert taken[5] == 5 and taken[10] == 10
+
+
+def test_the_times_of_a_call_are_shared_by_its_steps():
+    step = CountingStep()
+    diary = Diary(step)
+    make_loop(step, [diary], total=8, steps_per_call=4).run(items(per_epoch=100))
+    later = diary.records[4:]
+    assert len({record.compute_ms for record in later}) == 1
+    assert len({record.data_ms for record in later}) == 1
+
+
+def test_a_signal_ends_the_run_after_the_call_it_came_in():
+    class Ended(CountingStep):
+        def take_all(self, batches, first):
+            if first == 5:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().take_all(batches, first)
+
+    step = Ended()
+    diary = Diary(step)
+    ending = make_loop(step, [diary], total=50, steps_per_call=4).run(items(per_epoch=100))
+    assert ending == Ending.SIGTERM and step.taken == list(range(1, 9))
+    assert [record.step for record in diary.records] == step.taken
+    assert diary.heard[-1] == ("finish", 8, Ending.SIGTERM)
 
 
 def test_where_a_hook_is_due_it_finds_the_model_as_that_step_left_it():

@@ -131,6 +131,44 @@ def test_compiled_by_xla_it_computes_the_same(graph):
     assert_same_run(found, graph)
 
 
+@pytest.mark.parametrize("kind", ["states and contours", "accumulated"])
+def test_several_steps_in_a_call_have_the_bits_of_single_ones(kind):
+    few = {**FEW, "dropout": 0.1, **KINDS.get(kind, {})}
+    model = tiny_model(noise=0.0, use_gst=True, **few)
+    settings = {"ema_decay": 0.9, "token_states": few.get("token_states", 1)}
+    if kind == "accumulated":
+        settings["gradient_accumulation_steps"] = 2
+    config = tiny_config(learning_rate=5e-3, warmup_steps=2, **settings)
+    optimizer = build_optimizer(config.training, 100)
+    batches = [make_batch(*BATCH, seed=seed) for seed in range(4)]
+    longer = make_batch([28, 13, 17], [9, 4, 5], [0, 1, 2])
+
+    def make(takes_many: bool):
+        return make_train_step(
+            model,
+            optimizer,
+            XTTSLoss.from_config(config),
+            batch_signature(batches[0], N_MELS),
+            seed=1,
+            prior_steps=10,
+            takes_many=takes_many,
+        )
+
+    single, many = make(False), make(True)
+    variables = [*model.variables, *optimizer.variables]
+    start = [variable.numpy() for variable in variables]
+    expected = [single.read(single(batch, 1 + at)) for at, batch in enumerate([*batches, longer])]
+    end = [variable.numpy() for variable in variables]
+    for variable, value in zip(variables, start, strict=True):
+        variable.assign(value)
+    found = many.read_all(many.take_all(batches[:3], 1))
+    found += many.read_all(many.take_all(batches[3:], 4)) + [many.read(many(longer, 5))]
+    assert found == expected
+    for variable, value in zip(variables, end, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value, err_msg=variable.path)
+    assert many.traces == 1 and many.shapes == 2 and not many.is_xla
+
+
 def test_run_eagerly_it_computes_the_same(graph):
     found = run_three(graph=False)
     step = found[0]

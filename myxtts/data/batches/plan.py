@@ -27,6 +27,7 @@ class BatchOptions:
     balance_speakers: bool = False
     per_speaker: int = 0
     seed: int = 42
+    alike: int = 1  # batches of one shape that follow each other, where there are as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +131,11 @@ def plan_epoch(
 
     Batches of similar lengths waste little padding, while utterances seldom meet again in the next
     epoch. In epoch 0 the batch with the most frames comes first, so that memory runs out at once
-    or never; the batch of what is left over comes last. Where several utterances of a speaker are
-    to share a batch, groups of them are drawn, sorted and cut like single ones. With a layout all
-    that happens within groups of shards, one after the other, each of which the disk can hold.
+    or never; the batch of what is left over comes last. With `alike`, up to so many batches of a
+    shape follow each other from where the first of them stands. Where several utterances of a
+    speaker are to share a batch, groups of them are drawn, sorted and cut like single ones. With a
+    layout all that happens within groups of shards, one after the other, each of which the disk
+    can hold.
     """
     rng = np.random.default_rng((options.seed, epoch))
     if layout is None:
@@ -187,7 +190,10 @@ def _draw_batches(
     bounds = _cut(padded[spare:], pool[spare:], options) + spare
     bounds = np.concatenate([[0], bounds]) if spare else bounds
     cost = padded[bounds[1:] - 1].astype(np.int64) * np.diff(bounds)
-    return _reorder(order, bounds, _shuffled(cost, is_first, spare > 0, rng))
+    shuffled = _shuffled(cost, is_first, spare > 0, rng)
+    if options.alike > 1 and len(shuffled):
+        shuffled = _side_by_side(shuffled, _shape_numbers(padded, bounds), options.alike, spare > 0)
+    return _reorder(order, bounds, shuffled)
 
 
 def plan_in_order(
@@ -313,6 +319,27 @@ def _shuffled(
         place = int(np.argmax(order == np.argmax(cost)))
         order[[0, place]] = order[[place, 0]]
     return order
+
+
+def _shape_numbers(padded: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """A number for the shape of each batch."""
+    frames = np.maximum.reduceat(padded, bounds[:-1])
+    shapes = np.stack([np.diff(bounds), frames], axis=1)
+    return np.unique(shapes, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _side_by_side(
+    order: np.ndarray, shapes: np.ndarray, alike: int, keeps_last: bool
+) -> np.ndarray:
+    """The order with groups of up to `alike` batches of a shape where their first one stands."""
+    moved = order[: len(order) - keeps_last]
+    by_shape = np.argsort(shapes[moved], kind="stable")
+    places = np.empty(len(moved), np.int64)
+    places[by_shape] = _places(shapes[moved][by_shape])
+    group = shapes[moved] * (len(moved) + 1) + places // alike
+    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+    at = np.argsort(first[number.reshape(-1)], kind="stable")
+    return np.concatenate([moved[at], order[len(moved) :]])
 
 
 def _reorder(

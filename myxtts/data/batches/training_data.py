@@ -215,4 +215,5 @@ def batch_options(config: XTTSConfig) -> BatchOptions:
         balance_speakers=data.balance_speakers,
         per_speaker=data.utterances_per_speaker,
         seed=config.training.seed,
+        alike=config.training.steps_per_call,
     )

@@ -48,6 +48,7 @@ def make_spectral_step(
     *,
     graph: bool = True,
     xla: bool = False,
+    takes_many: bool = False,
 ) -> CompiledStep:
     """The step (batch, number) -> metrics of a vocoder that learns from spectra alone."""
     optimizer.build(model.trainable_variables)
@@ -63,7 +64,7 @@ def make_spectral_step(
             optimizer, variables, tape.gradient(total, variables), terms, SPECTRAL_WEIGHTS
         )
 
-    return compile_step(step, signature, graph, xla)
+    return compile_step(step, signature, graph, xla, takes_many=takes_many)
 
 
 def make_adversarial_step(
@@ -76,6 +77,7 @@ def make_adversarial_step(
     *,
     graph: bool = True,
     xla: bool = False,
+    takes_many: bool = False,
 ) -> CompiledStep:
     """The step in which first the discriminators and then the vocoder make an update."""
     judges = Adversaries(discriminators)
@@ -99,7 +101,7 @@ def make_adversarial_step(
         metrics = updated(optimizer, variables, gradients, terms, ADVERSARIAL_WEIGHTS)
         return {**metrics, "discriminator_loss": doubted}
 
-    return compile_step(step, signature, graph, xla)
+    return compile_step(step, signature, graph, xla, takes_many=takes_many)
 
 
 def make_vocoder_evaluation(

@@ -162,6 +162,9 @@ class VocoderTrainer(TrainingRun):
             shared = {"replicas": self.replicas, "share": self.share}
             make_adversarial = partial(make_adversarial_parts_step, **shared)
             make_spectral = partial(make_spectral_parts_step, **shared)
+        elif self.steps_per_call > 1:
+            make_adversarial = partial(make_adversarial, takes_many=True)
+            make_spectral = partial(make_spectral, takes_many=True)
         if self.is_adversarial:
             judges, theirs = build_discriminators(self.config.training), self._optimizer(schedule)
             step = make_adversarial(

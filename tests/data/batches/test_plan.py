@@ -1,5 +1,7 @@
 """The batch plan: complete, repeatable, thrifty with padding, and of few shapes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -201,6 +203,41 @@ def test_the_batch_with_most_frames_comes_first_in_epoch_0():
 
 
 # The budget of frames
+
+
+def rows(plan: BatchPlan) -> list[tuple[int, int, int]]:
+    return list(
+        zip(plan.sizes.tolist(), plan.tokens.tolist(), plan.frames.tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("max_frames", [0, 8000])
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_batches_of_one_shape_follow_each_other(epoch, max_frames):
+    text, mel = speech_lengths()
+    options = BatchOptions(batch_size=32, max_frames=max_frames)
+    single = plan_epoch(text, mel, options, epoch)
+    plan = plan_epoch(text, mel, replace(options, alike=4), epoch)
+    # The same batches in another order: the longest still first, what is left over still last.
+    batches = [{tuple(one[number].tolist()) for number in range(len(one))} for one in (single, plan)]
+    assert batches[0] == batches[1]
+    if epoch == 0:
+        np.testing.assert_array_equal(plan[0], single[0])
+    if not max_frames:
+        np.testing.assert_array_equal(plan[len(plan) - 1], single[len(single) - 1])
+    shapes, runs = rows(plan), []
+    for number, shape in enumerate(shapes):
+        if number and shape == shapes[number - 1]:
+            runs[-1] += 1
+        else:
+            runs.append(1)
+    # All but one run of each shape is full; two runs of a shape may stand next to each other.
+    short = sum(run % 4 > 0 for run in runs)
+    assert short <= len(plan.shapes()) + 1
+    assert np.mean(runs) > 2.5
+    np.testing.assert_array_equal(
+        planned(plan), planned(plan_epoch(text, mel, replace(options, alike=4), epoch))
+    )
 
 
 def test_a_batch_stays_within_the_budget_of_frames():
