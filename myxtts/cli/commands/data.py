@@ -21,6 +21,14 @@ def add(verbs: argparse._SubParsersAction) -> None:
     about = "print what a corpus is, what was understood, and what would be dropped and why"
     add_corpus(add_command(actions, "check", about, check))
     _add_slice(actions)
+    about = "write texts for the clips of a corpus that have none, by a recogniser; resumable"
+    parser = add_command(actions, "transcribe", about, transcribe)
+    about = "a corpus with recordings in wavs/, as `myxtts data slice` makes it"
+    parser.add_argument("corpus", metavar="CORPUS", help=about)
+    about = "what is spoken (default: %(default)s, by moonshine-voice, the extra `eval`)"
+    parser.add_argument("--language", default="en", metavar="CODE", help=about)
+    about = "the folder of a Whisper or sherpa-onnx model, for any other language too"
+    parser.add_argument("--asr-model", metavar="DIR", help=about)
     about = "make the built-in corpus: synthetic voices, in the layout of LJSpeech"
     parser = add_command(actions, "demo", about, demo)
     where = f"where to (default: {DEMO}, or {SMALL_DEMO} with --small)"
@@ -75,6 +83,19 @@ def slice_recordings(args: argparse.Namespace) -> None:
     print(f"next: myxtts data transcribe {shlex.quote(args.output)} --language en")
     if done.failed:
         raise UserError("\n".join(["some recordings cannot be used:", *map(str, done.failed)]))
+
+
+def transcribe(args: argparse.Namespace) -> None:
+    from myxtts.workflows.transcribe import transcribe_corpus
+
+    done = transcribe_corpus(args.corpus, args.language, args.asr_model)
+    print(done.summary())
+    if not done.written + done.kept:
+        raise UserError("there is no text in any clip: listen to them, and check --language")
+    language = "" if args.language == "en" else f" --language {shlex.quote(args.language)}"
+    print(f"next: myxtts data check {shlex.quote(args.corpus)}{language}")
+    if done.failed:
+        raise UserError("\n".join(["some clips cannot be used:", *map(str, done.failed)]))
 
 
 def check(args: argparse.Namespace) -> None:
