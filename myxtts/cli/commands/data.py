@@ -78,11 +78,11 @@ def slice_recordings(args: argparse.Namespace) -> None:
     options = SliceOptions(**values)
     done = slices.slice_recordings(args.recordings, args.output, options, args.format)
     print(done.summary())
-    if not any(plan.clips() for plan in done.plans):
-        raise UserError("no clip is left: the table above says why")
-    print(f"next: myxtts data transcribe {shlex.quote(args.output)} --language en")
     if done.failed:
         raise UserError("\n".join(["some recordings cannot be used:", *map(str, done.failed)]))
+    if not any(plan.clips() for plan in done.plans):
+        raise UserError("no clip is left: the lines above say why")
+    print(f"next: myxtts data transcribe {shlex.quote(args.output)} --language en")
 
 
 def transcribe(args: argparse.Namespace) -> None:
