@@ -17,6 +17,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 FAST = (
     *("audio/test_bounds.py", "audio/test_cleanup.py", "audio/test_griffin_lim.py"),
     *("audio/test_encode.py", "audio/test_io.py", "audio/test_speaker_features.py"),
+    *("audio/test_slicing.py", "workflows/test_slices.py"),
     "cli/commands/test_config.py",
     *("bench/cluster/test_forecast.py", "bench/cluster/test_verdict.py"),
     *("cluster/test_presence.py", "cluster/test_rendezvous.py", "config"),

@@ -1,5 +1,6 @@
 """Recordings in and out: any file that libsndfile reads becomes mono float32 at one rate."""
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterator
@@ -70,6 +71,18 @@ def examine_audio(path: str | os.PathLike[str]) -> AudioInfo:
         return _info(sound)
 
 
+@contextlib.contextmanager
+def open_blocks(
+    path: str | os.PathLike[str],
+) -> Iterator[tuple[AudioInfo, Iterator[np.ndarray]]]:
+    """Open a recording of any length: its header, and float32 blocks [frames, channels].
+
+    It takes the memory of one block, which the next block overwrites.
+    """
+    with _open(path, may_be_long=True) as sound:
+        yield _info(sound), _blocks(sound, path)
+
+
 def read_audio(path: str | os.PathLike[str], sample_rate: int) -> np.ndarray:
     """Decode a recording, average its channels and resample it: float32 [samples]."""
     with stage(READ):
@@ -138,7 +151,7 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no t
         return False
 
 
-def _open(path: str | os.PathLike[str]) -> soundfile.SoundFile:
+def _open(path: str | os.PathLike[str], *, may_be_long: bool = False) -> soundfile.SoundFile:
     """Open a recording that exists, is whole as far as its format shows, and has samples."""
     size = _check_file(path)
     try:
@@ -150,7 +163,7 @@ def _open(path: str | os.PathLike[str]) -> soundfile.SoundFile:
     try:
         # FLAC compresses what its subtype calls PCM.
         coding = "FLAC" if sound.format == "FLAC" else sound.subtype
-        _check_header(_info(sound), coding, size, path)
+        _check_header(_info(sound), coding, size, path, may_be_long)
     except AudioError:
         sound.close()
         raise
@@ -177,14 +190,17 @@ def _check_file(path: str | os.PathLike[str]) -> int:
     return size
 
 
-def _check_header(info: AudioInfo, coding: str, size: int, path: str | os.PathLike[str]) -> None:
-    """Raise where a header claims what cannot be, or what is too long."""
+def _check_header(
+    info: AudioInfo, coding: str, size: int, path: str | os.PathLike[str], may_be_long: bool
+) -> None:
+    """Raise where a header claims what cannot be, or what is too long to be read at once."""
     if info.frames <= 0:
         raise AudioError(path, EMPTY, "the file holds a header and no samples; copy it again")
     if fault := implausibility(info, coding, size):
         raise AudioError(path, IMPLAUSIBLE, f"{fault}; export it anew from its source")
-    if fault := excess(info):
-        raise AudioError(path, TOO_LONG_TO_READ, f"{fault}; cut it into sentences")
+    if not may_be_long and (fault := excess(info)):
+        remedy = "cut it into sentences (`myxtts data slice`)"
+        raise AudioError(path, TOO_LONG_TO_READ, f"{fault}; {remedy}")
 
 
 def _info(sound: soundfile.SoundFile) -> AudioInfo:

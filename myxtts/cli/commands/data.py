@@ -1,9 +1,11 @@
-"""`myxtts data`: look at a corpus, or make the built-in one."""
+"""`myxtts data`: look at a corpus, make one of long recordings, or make the built-in one."""
 
 import argparse
 import shlex
 from collections import Counter
+from dataclasses import fields
 
+from myxtts.audio.slice_options import CLIP_FORMATS, SliceOptions
 from myxtts.cli.settings import add_corpus, corpus_config
 from myxtts.cli.terminal import add_command
 from myxtts.demo_corpus.sentences import GRAMMARS
@@ -14,10 +16,19 @@ DEMO, SMALL_DEMO = "./data/demo", "./small_dataset_test"
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
-    verb = verbs.add_parser("data", help="check a corpus, or make the built-in one")
+    verb = verbs.add_parser("data", help="check a corpus, or make one, of long recordings too")
     actions = verb.add_subparsers(metavar="ACTION", required=True)
     about = "print what a corpus is, what was understood, and what would be dropped and why"
     add_corpus(add_command(actions, "check", about, check))
+    _add_slice(actions)
+    about = "write texts for the clips of a corpus that have none, by a recogniser; resumable"
+    parser = add_command(actions, "transcribe", about, transcribe)
+    about = "a corpus with recordings in wavs/, as `myxtts data slice` makes it"
+    parser.add_argument("corpus", metavar="CORPUS", help=about)
+    about = "what is spoken (default: %(default)s, by moonshine-voice, the extra `eval`)"
+    parser.add_argument("--language", default="en", metavar="CODE", help=about)
+    about = "the folder of a Whisper or sherpa-onnx model, for any other language too"
+    parser.add_argument("--asr-model", metavar="DIR", help=about)
     about = "make the built-in corpus: synthetic voices, in the layout of LJSpeech"
     parser = add_command(actions, "demo", about, demo)
     where = f"where to (default: {DEMO}, or {SMALL_DEMO} with --small)"
@@ -31,6 +42,60 @@ def add(verbs: argparse._SubParsersAction) -> None:
     chosen.add_argument("--clauses", type=int, metavar="N", help="sentences of each speaker")
     small = f"make {SMALL_DEMO}/ instead: a tiny training and a tiny validation corpus"
     parser.add_argument("--small", action="store_true", help=small)
+
+
+def _add_slice(actions: argparse._SubParsersAction) -> None:
+    about = "cut long recordings at their pauses into the clips of a corpus; resumable"
+    parser = add_command(actions, "slice", about, slice_recordings)
+    about = "files, or folders of them, in any format that libsndfile reads"
+    parser.add_argument("recordings", metavar="RECORDING", nargs="+", help=about)
+    about = "the corpus: a new folder, or one that this command has made"
+    parser.add_argument("-o", "--output", metavar="CORPUS", required=True, help=about)
+    usual = SliceOptions()
+    times = {
+        "shortest": "drop shorter clips, after joining them to a neighbour where that is near",
+        "longest": "cut longer clips at shorter pauses, and drop them where there are none",
+        "pause": "cut at pauses that are at least so long",
+        "keep": "silence to leave at both ends of a clip",
+    }
+    for name, about in times.items():
+        value = getattr(usual, name)
+        about += f" (default: {value:g} s)"
+        parser.add_argument(f"--{name}", type=float, default=value, metavar="SECONDS", help=about)
+    about = "what is quieter is a pause, in dBFS (default: found for each recording)"
+    parser.add_argument("--threshold", type=float, metavar="DB", help=about)
+    about = "drop clips with a larger share of clipped samples (default: %(default)g; 1: none)"
+    value = usual.most_clipped
+    parser.add_argument("--most-clipped", type=float, default=value, metavar="SHARE", help=about)
+    about = "format of the clips (default: %(default)s)"
+    parser.add_argument("--format", choices=CLIP_FORMATS, default=CLIP_FORMATS[0], help=about)
+
+
+def slice_recordings(args: argparse.Namespace) -> None:
+    from myxtts.workflows import slices
+
+    values = {field.name: getattr(args, field.name) for field in fields(SliceOptions)}
+    options = SliceOptions(**values)
+    done = slices.slice_recordings(args.recordings, args.output, options, args.format)
+    print(done.summary())
+    if done.failed:
+        raise UserError("\n".join(["some recordings cannot be used:", *map(str, done.failed)]))
+    if not any(plan.clips() for plan in done.plans):
+        raise UserError("no clip is left: the lines above say why")
+    print(f"next: myxtts data transcribe {shlex.quote(args.output)} --language en")
+
+
+def transcribe(args: argparse.Namespace) -> None:
+    from myxtts.workflows.transcribe import transcribe_corpus
+
+    done = transcribe_corpus(args.corpus, args.language, args.asr_model)
+    print(done.summary())
+    if not done.written + done.kept:
+        raise UserError("there is no text in any clip: listen to them, and check --language")
+    language = "" if args.language == "en" else f" --language {shlex.quote(args.language)}"
+    print(f"next: myxtts data check {shlex.quote(args.corpus)}{language}")
+    if done.failed:
+        raise UserError("\n".join(["some clips cannot be used:", *map(str, done.failed)]))
 
 
 def check(args: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from myxtts.data.corpus.dialects import read_metadata
 from myxtts.data.corpus.filtering import Speakers, UtteranceFilter
 from myxtts.data.corpus.listing import Listing
-from myxtts.data.corpus.metadata_files import METADATA_NAMES, find_metadata
+from myxtts.data.corpus.metadata_files import METADATA_NAMES, SLICES_FILE, find_metadata
 from myxtts.data.corpus.recordings import EXTENSIONS, Recordings, folder_path, make_locator
 from myxtts.data.corpus.table_columns import is_numbers
 from myxtts.data.corpus.utterance import CorpusError, Utterance, shorten
@@ -141,6 +141,11 @@ def _open_listings(
         return read_metadata(path, make_locator(recordings, home, wavs, id_folders))
 
     listing = open_listing(train, wavs_train)
+    if not listing and (root / SLICES_FILE).is_file():
+        raise CorpusError(
+            f"{root}: its clips have no texts yet. `myxtts data transcribe {root}` writes them, or "
+            "write metadata.csv with lines such as id|text"
+        )
     if not listing:
         names = ", ".join(name for name in METADATA_NAMES if "*" not in name)
         raise CorpusError(

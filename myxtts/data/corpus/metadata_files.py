@@ -29,8 +29,10 @@ METADATA_NAMES = (
     "*manifest*.json* *.csv *.tsv *.jsonl"
 ).split()
 SPEAKERS_FILE = "speakers.csv"
+SLICES_FILE, TRANSCRIPTION_FILE = "slices.csv", "transcription.csv"  # of `myxtts data`
 DELIMITERS = {"|": "|", "\t": "tabs", ",": "commas"}
 
+_OTHER_TABLES = (SPEAKERS_FILE, SLICES_FILE, TRANSCRIPTION_FILE)
 _PARTNERS = (
     ("training", "validation"),
     *(("train", word) for word in ("eval", "val", "valid", "validation", "dev")),
@@ -90,8 +92,8 @@ def read_speakers(path: str) -> dict[str, tuple[str, str]]:
 
 
 def _may_train(root: str, name: str) -> bool:
-    """Whether a file may list what to train on: not speakers, and not what is held out."""
-    is_other = name == SPEAKERS_FILE or _HELD_OUT.search(os.path.basename(name))
+    """Whether a file may list what to train on: no table about clips, and not what is held out."""
+    is_other = name in _OTHER_TABLES or _HELD_OUT.search(os.path.basename(name))
     return not is_other and is_file_or_special(os.path.join(root, name))
 
 
