@@ -83,9 +83,7 @@ def test_batches_of_several_shapes_are_trained_on_in_the_planned_order(
     assert_same_run(tmp_path / "run", tmp_path / "single")
 
 
-def test_another_number_is_another_order_and_starts_the_epoch_anew(
-    shared_corpus, tmp_path, caplog
-):
+def test_another_number_is_another_order_and_starts_the_epoch_anew(shared_corpus, tmp_path, caplog):
     plan = {**PLAN, "enable_eager_debug": True, "steps_per_call": 2}
     assert XTTSTrainer(run_config(shared_corpus, tmp_path, **{**plan, "max_steps": 2})).train()
     config = run_config(shared_corpus, tmp_path, **{**plan, "max_steps": 3, "steps_per_call": 3})

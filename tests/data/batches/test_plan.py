@@ -206,9 +206,7 @@ def test_the_batch_with_most_frames_comes_first_in_epoch_0():
 
 
 def rows(plan: BatchPlan) -> list[tuple[int, int, int]]:
-    return list(
-        zip(plan.sizes.tolist(), plan.tokens.tolist(), plan.frames.tolist(), strict=True)
-    )
+    return list(zip(plan.sizes.tolist(), plan.tokens.tolist(), plan.frames.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("max_frames", [0, 8000])
@@ -219,7 +217,9 @@ def test_batches_of_one_shape_follow_each_other(epoch, max_frames):
     single = plan_epoch(text, mel, options, epoch)
     plan = plan_epoch(text, mel, replace(options, alike=4), epoch)
     # The same batches in another order: the longest still first, what is left over still last.
-    batches = [{tuple(one[number].tolist()) for number in range(len(one))} for one in (single, plan)]
+    batches = [
+        {tuple(one[number].tolist()) for number in range(len(one))} for one in (single, plan)
+    ]
     assert batches[0] == batches[1]
     if epoch == 0:
         np.testing.assert_array_equal(plan[0], single[0])
