@@ -1,17 +1,18 @@
 """An accelerator that is not there: it takes steps as a GPU does, and leaves the CPU free."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """One step in the device's queue, and when it starts and ends by the device's clock."""
+    """A call in the device's queue, and when its steps start and end by the device's clock."""
 
     start: float
     end: float
+    steps: int = 1
 
 
 class SimulatedStep:
@@ -42,16 +43,34 @@ class SimulatedStep:
 
     def __call__(self, batch: Any = None, number: int = 0) -> Handle:
         """Queue the step of a batch and return at once; it starts when the one before has ended."""
+        return self._queue(1)
+
+    def take_all(self, batches: Sequence[Any], first: int) -> Handle:
+        """Queue the steps of several batches: one follows the other without the host."""
+        return self._queue(len(batches))
+
+    def _queue(self, steps: int) -> Handle:
         now = self._clock()
         start = now if self._free is None else max(now, self._free)
         if self._free is not None:
             self.idle_seconds += start - self._free
-        self.busy_seconds += self.step_seconds
-        self._free = start + self.step_seconds
-        return Handle(start, self._free)
+        self.busy_seconds += steps * self.step_seconds
+        self._free = start + steps * self.step_seconds
+        return Handle(start, self._free, steps)
 
     def read(self, handle: Handle) -> dict[str, float]:
         """Block until a step has ended, and return when that was."""
         while (left := handle.end - self._clock()) > 0:
             self._sleep(left)
         return {"end": handle.end}
+
+    def read_all(self, handle: Handle) -> list[dict[str, float]]:
+        """Block until all steps of a call have ended, and return when each did."""
+        end = self.read(handle)["end"]
+        left = [self.step_seconds * at for at in range(handle.steps - 1, -1, -1)]
+        return [{"end": end - seconds} for seconds in left]
+
+    @property
+    def utilisation(self) -> float:
+        """busy / (busy + idle), from 0 to 1."""
+        return self.busy_seconds / (self.busy_seconds + self.idle_seconds)

@@ -38,6 +38,14 @@ def test_steps_queue_up_behind_each_other(step, clock):
     assert (step.busy_seconds, step.idle_seconds) == (0.75, 0.0)
 
 
+def test_the_steps_of_a_call_follow_each_other(step, clock):
+    step()
+    handle = step.take_all([{}, {}, {}], 2)
+    assert handle == Handle(0.25, 1.0, 3)
+    assert step.read_all(handle) == [{"end": 0.5}, {"end": 0.75}, {"end": 1.0}]
+    assert clock.now == 1.0 and step.utilisation == 1.0
+
+
 def test_waiting_blocks_until_the_end_of_that_step(step, clock):
     first, second = step(), step()
     assert step.read(first)["end"] == 0.25 and clock.now == 0.25

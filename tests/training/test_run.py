@@ -28,7 +28,8 @@ class Second(Replicas):
 def share_of(micro_batches=0, replicas=ALONE, known=None, source=None) -> Share | None:
     """The parts that a run takes of its batches; `known` are those that its checkpoint names."""
     run = object.__new__(TrainingRun)
-    training = SimpleNamespace(micro_batches=micro_batches, exact_sums=False)
+    settings = {"exact_sums": False, "steps_per_call": 1}
+    training = SimpleNamespace(micro_batches=micro_batches, **settings)
     run.config = SimpleNamespace(training=training)
     run.replicas = replicas
     facts = {} if known is None else {"micro_batches": known}
