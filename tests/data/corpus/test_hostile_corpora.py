@@ -151,8 +151,13 @@ def test_the_content_of_what_is_no_file_is_not_read(tmp_path):
 
 
 def test_features_that_are_no_numbers_are_not_stored(corpus, monkeypatch):
-    pitch = features.pitch
-    monkeypatch.setattr(features, "pitch", lambda *args: pitch(*args) * np.nan)
+    compute = features.mel_energy_and_pitch
+
+    def without_pitch(*args):
+        mel, energy, pitch = compute(*args)
+        return mel, energy, pitch * np.nan
+
+    monkeypatch.setattr(features, "mel_energy_and_pitch", without_pitch)
     tiny = locate(corpus)
     report = prepare(tiny.utterances, tiny.location, workers=1)
     assert {one.reason for one in report.rejections} == {features.NOT_FINITE}
