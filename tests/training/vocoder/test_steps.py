@@ -100,6 +100,15 @@ def test_from_a_saved_state_the_same_steps_come_to_the_same_end(trained):
     assert_equal_states(trained.state(), last)
 
 
+def test_in_one_call_the_same_steps_come_to_the_same_end(trained):
+    _, middle, last = trained.states
+    restore(variables_of(trained.model, trained.optimizer), middle)
+    many = make_spectral_step(trained.model, trained.optimizer, LOSS, signature(), takes_many=True)
+    found = many.read_all(many.take_all([make_pieces(3, FRAMES)] * 10, 21))
+    assert found == trained.history[20:]
+    assert_equal_states(trained.state(), last)
+
+
 def test_one_trace_serves_the_smaller_last_batch_too(trained):
     before = trained.state()
     trained.step(make_pieces(2, FRAMES), 31)
