@@ -31,6 +31,8 @@ def test_the_commands_are_these():
     assert {" ".join(words) for words in commands(build_parser())} == {
         "data check",
         "data demo",
+        "data slice",
+        "data transcribe",
         "download ljspeech",
         "prepare",
         "train",

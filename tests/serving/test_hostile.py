@@ -101,7 +101,11 @@ def test_a_body_that_is_too_large_is_413_whether_it_says_so_or_not(client):
     assert is_error(client.post("/v1/audio/speech", content=body, headers=JSON), 413)
     parts = iter([body[:1000].encode()] * 100)
     assert is_error(client.post("/v1/audio/speech", content=parts, headers=JSON), 413)
-    assert is_error(upload(client, bytes(3 << 20)), 413)
+    try:
+        assert is_error(upload(client, bytes(3 << 20)), 413)
+    except httpx.TransportError:  # who goes on sending may find the connection closed
+        pass
+    assert client.get("/health").status_code == 200
 
 
 def test_recordings_that_lie_are_refused(client):

@@ -186,7 +186,10 @@ def test_other_settings_are_refused_by_name_before_the_corpus_is_opened(
     trainer = make_trainer(decoder_dim=24, use_gst=True, dropout=0.3, ema_decay=0.0)
     with pytest.raises(UserError) as caught:
         trainer.prepare_datasets()
-    assert str(caught.value).splitlines()[1:-1] == [
+    told = str(caught.value).splitlines()[1:-1]
+    if not has_facts:  # nor did that version know another pitch than YIN's
+        assert told.pop(0) == "  data.pitch_method: spectrum in the run, yin now"
+    assert told == [
         "  model.decoder_dim: 16 in the run, 24 now",
         "  model.use_gst: false in the run, true now",
         "  training.ema_decay: 0.9 in the run, 0.0 now",

@@ -87,7 +87,7 @@ def stages(monkeypatch):
 
 
 def voice(language: str) -> SimpleNamespace:
-    return SimpleNamespace(tokenizer=Tokenizer.build((language,), "characters"))
+    return SimpleNamespace(tokenizer=Tokenizer.build((language,), "characters"), engine="keras")
 
 
 def wave(number: int) -> np.ndarray:
