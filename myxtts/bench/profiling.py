@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,10 @@ from myxtts.monitoring import timers
 from myxtts.monitoring.evidence import UNKNOWN, Evidence, Recorder, Setup
 from myxtts.monitoring.progress import Progress, progress
 from myxtts.monitoring.verdict import Verdict, diagnose
+from myxtts.training.groups import Item
 from myxtts.training.hooks.history import HistoryHook
 from myxtts.training.hooks.tensorboard import TensorBoardHook
-from myxtts.training.loop import SEEN_TO_THE_END, Hook, Items, TrainingLoop
+from myxtts.training.loop import SEEN_TO_THE_END, Hook, TrainingLoop
 from myxtts.training.steps import CompiledStep
 from myxtts.training.trainer import XTTSTrainer
 
@@ -70,7 +71,7 @@ class Profile:
 class Feed:
     """One way to feed the steps: what makes its batches, and what happens next to them."""
 
-    make: Callable[[], Items]
+    make: Callable[[], Iterable[Item]]
     hooks: Sequence[Hook] = ()
     make_step: Callable[[], Step] | None = None  # where it needs a step of its own
     share: float = 1.0  # of the steps that other feeds take
@@ -227,7 +228,7 @@ def _opened(feed: Feed) -> Iterator[Iterator]:
             source.close()
 
 
-def run_to_end(loop: TrainingLoop, items: Items) -> None:
+def run_to_end(loop: TrainingLoop, items: Iterable[Item]) -> None:
     """Run a trial; a signal ends all of the trials, not only this one."""
     reason = loop.run(items)
     if reason.is_interrupted:

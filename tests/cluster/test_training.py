@@ -49,9 +49,10 @@ def alone(shared_corpus, tmp_path_factory) -> Ended:
     folder, taken = tmp_path_factory.mktemp("alone") / "run", {}
     take_step = TrainingLoop._step
 
-    def step(self, epoch, number, batch):
-        take_step(self, epoch, number, batch)
-        taken[self.done] = epoch, number, batch["index"].numpy().tolist()
+    def step(self, group):
+        take_step(self, group)
+        (number,), (batch,) = group.numbers, group.batches
+        taken[self.done] = group.epoch, number, batch["index"].numpy().tolist()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingLoop, "_step", step)

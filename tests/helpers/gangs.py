@@ -37,9 +37,10 @@ rank = worker.rank if worker else 0
 faults = [fault for fault in json.loads(faults) if fault["rank"] == rank]
 log = open(folder / f"{rank}.jsonl", "a", buffering=1)
 
-def step(self, epoch, number, batch):
-    take_step(self, epoch, number, batch)
-    taken = {"step": self.done, "epoch": epoch, "number": number}
+def step(self, group):
+    take_step(self, group)
+    (number,), (batch,) = group.numbers, group.batches
+    taken = {"step": self.done, "epoch": group.epoch, "number": number}
     taken |= {"index": batch["index"].numpy().tolist()}
     taken |= {"frames": batch["mel"].shape[0] * batch["mel"].shape[1]}
     taken |= {"clock": time.monotonic(), "cpu": time.process_time()}
