@@ -1,6 +1,7 @@
 """What every request passes first: who sends it, how large it is, and how long it takes."""
 
 import asyncio
+import contextlib
 import hmac
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -15,6 +16,8 @@ from myxtts.serving.limits import BODY_SECONDS, STALL_SECONDS, Limits
 from myxtts.serving.metrics import Metrics
 
 OPEN_PATHS = ("/", "/health", "/ready", "/docs", "/openapi.json")
+# How much of a body that is too large is read before its connection is closed, and for how long.
+_MOST_DISCARDED, _DISCARD_SECONDS = 64 << 20, 5.0
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _CLOSE = {"Connection": "close"}
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -135,9 +138,19 @@ class _Body:
             raise HTTPException(408, "the request came too slowly", _CLOSE) from None
         self._left -= len(message.get("body", b""))
         if self._left < 0:
+            await self._discard_rest(message)
             raise HTTPException(413, "the request is larger than is allowed", _CLOSE)
         self._is_whole = not message.get("more_body", False)
         return message
+
+    async def _discard_rest(self, message: Message) -> None:
+        """Take what still comes: who is cut off while sending does not read why."""
+        left = _MOST_DISCARDED
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DISCARD_SECONDS):
+                while message.get("more_body", False) and left > 0:
+                    message = await self._receive()
+                    left -= len(message.get("body", b""))
 
 
 def _without_port(host: str) -> str:

@@ -71,6 +71,6 @@ def test_samples_beyond_full_scale_are_limited_and_not_wrapped():
 
 def test_an_encoder_may_be_left_in_the_middle():
     encoder = StreamEncoder("mp3", RATE)
-    encoder.encode(TONE)
+    assert encoder.encode(TONE)
     encoder.close()
-    encoder.close()
+    assert encoder.close() is None  # a second time changes nothing
