@@ -1,0 +1,199 @@
+"""How busy a device is while features are computed: runtime, and auto from an empty cache.
+
+    python benchmarks/first_epoch.py                           # the built-in corpus
+    python benchmarks/first_epoch.py CORPUS --before TREE      # next to the code in another folder
+
+A simulated accelerator takes steps that leave the CPU free. Every run is a process of its own, with
+an empty cache, and all variants take turns. Other work on the machine makes a device wait, so the
+best round counts, and the share of the cores that other processes had is printed beside it; CPU
+time does not depend on them.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+from myxtts.bench import timing
+from myxtts.bench.simulated import SimulatedStep
+from myxtts.bench.timing import Target
+from myxtts.config.config import XTTSConfig
+from myxtts.data.batches.training_data import TrainingData
+from myxtts.demo_corpus.corpus import make_demo
+
+ROOT = Path(__file__).resolve().parents[1]
+MODES = ("auto", "runtime")
+BARS = {"auto": 92.0, "runtime": 35.0}
+NOW, YIN, BEFORE = "now", "now, pitch by YIN", "before"
+
+
+def main() -> None:
+    asked = _parse()
+    if asked.child:
+        print(json.dumps(child(asked)))
+        return
+    print("command:", " ".join(["python", *sys.argv]))
+    print("machine:", timing.describe_machine())
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = asked.corpus or make_demo(Path(folder) / "corpus", speakers=1, clauses=400)
+        bars = run(Path(corpus), asked)
+    print(f"\n{sum(bool(bar.is_met) for bar in bars)} of {len(bars)} bars met")
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("corpus", type=Path, nargs="?", help="the built-in corpus if there is none")
+    parser.add_argument("--before", type=Path, help="a folder with the package to compare with")
+    parser.add_argument("--step-ms", type=float, default=20.0)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--batches", type=int, default=200, help="or two epochs, if that is more")
+    parser.add_argument("--trace-seconds", type=float, default=0.0, help="of the first step")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--pitch-method", default="", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def run(corpus: Path, asked: argparse.Namespace) -> list[Target]:
+    """Measure every variant in turn, print the table, and return the bars."""
+    trees = {NOW: ROOT, YIN: ROOT} | ({BEFORE: asked.before} if asked.before else {})
+    variants = {
+        (name, mode): lambda name=name, mode=mode: _in_tree(trees[name], name, mode, corpus, asked)
+        for mode in MODES
+        for name in trees
+    }
+    results = timing.interleaved(variants, asked.rounds)
+    some = next(iter(results.values()))[0]
+    print(
+        f"\n{corpus.name}: {some['epoch_batches']} batches of {asked.batch_size} an epoch, "
+        f"{some['audio_ms'] / 1e3:.0f} s of speech in each; {some['batches']} batches of "
+        f"{asked.step_ms:g} ms, {asked.rounds} rounds"
+    )
+    header = ("mode", "code", "busy", "first epoch", "rounds", "others had")
+    header += ("CPU-ms a batch", "x real time per CPU-s", "first batch, s")
+    rows = [_row(mode, name, found) for (name, mode), found in results.items()]
+    print(timing.table(header, rows))
+    print("busy: the best round, of all batches; CPU: medians, of the batches of the first epoch")
+    bars = []
+    for mode, least in BARS.items():
+        found = results[NOW, mode]
+        note = f"before: {_best(results[BEFORE, mode]):.1f} %" if asked.before else ""
+        what = f"{mode} from an empty cache, busy at {asked.step_ms:g} ms"
+        bars.append(Target(what, _best(found), least, at_most=False, unit="%", note=note))
+        print(bars[-1])
+    return bars
+
+
+def _in_tree(
+    tree: Path, name: str, mode: str, corpus: Path, asked: argparse.Namespace
+) -> dict[str, float]:
+    """What a process of the package in a folder finds."""
+    command = [sys.executable, __file__, str(corpus.resolve()), "--child", mode]
+    for option in ("step_ms", "batch_size", "batches", "trace_seconds"):
+        command += [f"--{option.replace('_', '-')}", str(getattr(asked, option))]
+    if name == YIN:
+        command += ["--pitch-method", "yin"]
+    environment = os.environ | {"PYTHONPATH": str(tree.resolve()), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    answer = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def child(asked: argparse.Namespace) -> dict[str, float]:
+    """Train through a mode as the loop does, a batch ahead of the device."""
+    import tensorflow as tf
+
+    tf.constant(0.0).numpy()  # TensorFlow starts before any clock runs
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = {"pitch_method": asked.pitch_method} if asked.pitch_method else {}
+        config = XTTSConfig().replace(
+            data_path=str(asked.corpus),
+            cache_dir=folder,
+            batch_size=asked.batch_size,
+            preprocessing_mode=asked.child,
+            **chosen,
+        )
+        data = TrainingData(config)
+        plan = data.train.plan(data.batch_options)
+        frames = data.train.plan_lengths[timing.planned(plan)].sum()
+        spec = data.train.location.settings.spec
+        found = _train_through(data, len(plan), asked)
+    return found | {"audio_ms": 1e3 * spec.seconds(float(frames)) / len(plan)}
+
+
+def _train_through(
+    data: TrainingData, epoch_batches: int, asked: argparse.Namespace
+) -> dict[str, float]:
+    step, before = SimulatedStep(asked.step_ms), None
+    batches = max(asked.batches, 2 * epoch_batches)
+    found: dict[str, float] = {"batches": batches, "epoch_batches": epoch_batches}
+    wall, own, machine = time.perf_counter(), time.process_time(), _machine_seconds()
+    with closing(data.stream()) as stream:
+        for number, (epoch, _, _) in enumerate(stream, 1):
+            if number == 1:
+                found["first_batch"] = time.perf_counter() - wall
+                _occupied(asked.trace_seconds)
+            if epoch == 1 and "epoch_busy" not in found:
+                found["epoch_busy"] = _busy(step)
+                found["epoch_cpu_ms"] = 1e3 * (time.process_time() - own) / epoch_batches
+            handle = step(None, number)
+            if before is not None:
+                step.read(before)
+            before = handle
+            if number == batches:
+                break
+        step.read(before)
+    own, machine = time.process_time() - own, _machine_seconds() - machine
+    cores = (time.perf_counter() - wall) * os.cpu_count()
+    return found | {"busy": _busy(step), "others": 100 * (machine - own) / cores}
+
+
+def _busy(step: SimulatedStep) -> float:
+    """The device's utilisation, which the package has not always computed itself."""
+    return 100 * step.busy_seconds / (step.busy_seconds + step.idle_seconds)
+
+
+def _occupied(seconds: float) -> None:
+    """Keep a core busy for as long as tracing a step does, without Python's lock for most of it."""
+    import numpy as np
+
+    end = time.perf_counter() + seconds
+    values = np.ones(1 << 18)
+    while time.perf_counter() < end:
+        np.sqrt(values, out=values)
+
+
+def _machine_seconds() -> float:
+    """CPU time of all processes of the machine."""
+    fields = Path("/proc/stat").read_text().split("\n")[0].split()[1:]
+    user, nice, system, _, _, irq, soft_irq, steal = map(int, fields[:8])
+    return (user + nice + system + irq + soft_irq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _best(found: list[dict[str, float]]) -> float:
+    return max(one["busy"] for one in found)
+
+
+def _row(mode: str, name: str, found: list[dict[str, float]]) -> tuple[str, ...]:
+    best = max(found, key=lambda one: one["busy"])
+    cpu = statistics.median(one["epoch_cpu_ms"] for one in found)
+    return (
+        mode,
+        name,
+        f"{best['busy']:.1f} %",
+        f"{max(one['epoch_busy'] for one in found):.1f} %",
+        " ".join(f"{one['busy']:.0f}" for one in found),
+        f"{best['others']:.0f} %",
+        f"{cpu:.1f}",
+        f"{best['audio_ms'] / cpu:,.0f}",
+        f"{statistics.median(one['first_batch'] for one in found):.2f}",
+    )
+
+
+if __name__ == "__main__":
+    main()
