@@ -2,16 +2,19 @@
 
     python benchmarks/first_epoch.py                           # the built-in corpus
     python benchmarks/first_epoch.py CORPUS --before TREE      # next to the code in another folder
+    python benchmarks/first_epoch.py --stretched               # on a machine with other work
 
 A simulated accelerator takes steps that leave the CPU free. Every run is a process of its own, with
 an empty cache, and all variants take turns. Other work on the machine makes a device wait, so the
 best round counts, and the share of the cores that other processes had is printed beside it; CPU
-time does not depend on them.
+time hardly depends on them. Stretched steps are longer by as much as other work slows this one: a
+round measures that before its first run.
 """
 
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,7 @@ from myxtts.bench.timing import Target
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.demo_corpus.corpus import make_demo
+from myxtts.monitoring.cores import available_cores
 
 ROOT = Path(__file__).resolve().parents[1]
 MODES = ("auto", "runtime")
@@ -50,9 +54,11 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("corpus", type=Path, nargs="?", help="the built-in corpus if there is none")
     parser.add_argument("--before", type=Path, help="a folder with the package to compare with")
+    parser.add_argument("--yin", action="store_true", help="also with the pitch of older caches")
     parser.add_argument("--step-ms", type=float, default=20.0)
     parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--batches", type=int, default=200, help="or two epochs, if that is more")
+    parser.add_argument("--batches", type=int, default=200, help="of auto, or two epochs")
+    parser.add_argument("--stretched", action="store_true", help="longer steps, by the load")
     parser.add_argument("--trace-seconds", type=float, default=0.0, help="of the first step")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
@@ -62,24 +68,28 @@ def _parse() -> argparse.Namespace:
 
 def run(corpus: Path, asked: argparse.Namespace) -> list[Target]:
     """Measure every variant in turn, print the table, and return the bars."""
-    trees = {NOW: ROOT, YIN: ROOT} | ({BEFORE: asked.before} if asked.before else {})
-    variants = {
-        (name, mode): lambda name=name, mode=mode: _in_tree(trees[name], name, mode, corpus, asked)
-        for mode in MODES
-        for name in trees
-    }
-    results = timing.interleaved(variants, asked.rounds)
-    some = next(iter(results.values()))[0]
+    trees = {NOW: ROOT}
+    if asked.yin:
+        trees[YIN] = ROOT
+    if asked.before:
+        trees[BEFORE] = asked.before
+    results: dict[tuple[str, str], list] = {(name, mode): [] for mode in MODES for name in trees}
+    for number in range(asked.rounds):
+        step_ms = asked.step_ms / (_share() if asked.stretched else 1.0)
+        for (name, mode), found in results.items():
+            found.append(_in_tree(trees[name], name, mode, corpus, asked, step_ms))
+            print(f"round {number + 1}, steps of {step_ms:.0f} ms: {mode}, {name}: {found[-1]}")
+    some = results[NOW, "auto"][0]
     print(
         f"\n{corpus.name}: {some['epoch_batches']} batches of {asked.batch_size} an epoch, "
-        f"{some['audio_ms'] / 1e3:.0f} s of speech in each; {some['batches']} batches of "
-        f"{asked.step_ms:g} ms, {asked.rounds} rounds"
+        f"{some['audio_ms'] / 1e3:.0f} s of speech in each; {some['batches']} batches of auto, of "
+        f"{asked.step_ms:g} ms{', stretched' if asked.stretched else ''}, {asked.rounds} rounds"
     )
     header = ("mode", "code", "busy", "first epoch", "rounds", "others had")
-    header += ("CPU-ms a batch", "x real time per CPU-s", "first batch, s")
+    header += ("CPU-ms a batch", "of the first epoch", "page faults a batch", "first batch, s")
     rows = [_row(mode, name, found) for (name, mode), found in results.items()]
     print(timing.table(header, rows))
-    print("busy: the best round, of all batches; CPU: medians, of the batches of the first epoch")
+    print("busy and first epoch: the best round; CPU, faults and first batch: medians")
     bars = []
     for mode, least in BARS.items():
         found = results[NOW, mode]
@@ -91,17 +101,28 @@ def run(corpus: Path, asked: argparse.Namespace) -> list[Target]:
 
 
 def _in_tree(
-    tree: Path, name: str, mode: str, corpus: Path, asked: argparse.Namespace
+    tree: Path, name: str, mode: str, corpus: Path, asked: argparse.Namespace, step_ms: float
 ) -> dict[str, float]:
     """What a process of the package in a folder finds."""
     command = [sys.executable, __file__, str(corpus.resolve()), "--child", mode]
-    for option in ("step_ms", "batch_size", "batches", "trace_seconds"):
+    for option in ("batch_size", "batches", "trace_seconds"):
         command += [f"--{option.replace('_', '-')}", str(getattr(asked, option))]
+    command += ["--step-ms", str(step_ms)]
     if name == YIN:
         command += ["--pitch-method", "yin"]
     environment = os.environ | {"PYTHONPATH": str(tree.resolve()), "TF_CPP_MIN_LOG_LEVEL": "2"}
     answer = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return json.loads(answer.stdout.splitlines()[-1])
+
+
+def _share() -> float:
+    """The share of the cores that is left to a process which wants all of them."""
+    spin = "import time; end = time.time() + 3\nwhile time.time() < end: pass\n"
+    spin += "print(time.process_time() / 3)"
+    command = [sys.executable, "-c", spin]
+    cores = range(available_cores())
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in cores]
+    return statistics.mean(float(one.communicate()[0]) for one in running)
 
 
 def child(asked: argparse.Namespace) -> dict[str, float]:
@@ -130,8 +151,11 @@ def _train_through(
     data: TrainingData, epoch_batches: int, asked: argparse.Namespace
 ) -> dict[str, float]:
     step, before = SimulatedStep(asked.step_ms), None
-    batches = max(asked.batches, 2 * epoch_batches)
+    batches = 2 * epoch_batches  # all epochs of runtime are alike
+    if asked.child == "auto":
+        batches = max(asked.batches, batches)
     found: dict[str, float] = {"batches": batches, "epoch_batches": epoch_batches}
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     wall, own, machine = time.perf_counter(), time.process_time(), _machine_seconds()
     with closing(data.stream()) as stream:
         for number, (epoch, _, _) in enumerate(stream, 1):
@@ -149,7 +173,9 @@ def _train_through(
                 break
         step.read(before)
     own, machine = time.process_time() - own, _machine_seconds() - machine
-    cores = (time.perf_counter() - wall) * os.cpu_count()
+    cores = (time.perf_counter() - wall) * available_cores()
+    found["faults"] = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults) / batches
+    found["cpu_ms"] = 1e3 * own / batches
     return found | {"busy": _busy(step), "others": 100 * (machine - own) / cores}
 
 
@@ -181,7 +207,7 @@ def _best(found: list[dict[str, float]]) -> float:
 
 def _row(mode: str, name: str, found: list[dict[str, float]]) -> tuple[str, ...]:
     best = max(found, key=lambda one: one["busy"])
-    cpu = statistics.median(one["epoch_cpu_ms"] for one in found)
+    medians = {key: statistics.median(one[key] for one in found) for key in best}
     return (
         mode,
         name,
@@ -189,9 +215,10 @@ def _row(mode: str, name: str, found: list[dict[str, float]]) -> tuple[str, ...]
         f"{max(one['epoch_busy'] for one in found):.1f} %",
         " ".join(f"{one['busy']:.0f}" for one in found),
         f"{best['others']:.0f} %",
-        f"{cpu:.1f}",
-        f"{best['audio_ms'] / cpu:,.0f}",
-        f"{statistics.median(one['first_batch'] for one in found):.2f}",
+        f"{medians['cpu_ms']:.1f}",
+        f"{medians['epoch_cpu_ms']:.1f}",
+        f"{medians['faults']:,.0f}",
+        f"{medians['first_batch']:.2f}",
     )
 
 

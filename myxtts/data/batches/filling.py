@@ -118,10 +118,12 @@ class CacheFiller:
             self.store = None
 
 
-def batches_in_memory(plan: BatchPlan, settings: FeatureSettings) -> int:
+def batches_in_memory(
+    plan: BatchPlan, settings: FeatureSettings, most_bytes: int = _MOST_WAITING
+) -> int:
     """How many batches of a plan may be computed ahead of the step."""
     used, limit = MemoryLimit().read()
-    budget = min(_MOST_WAITING, _SHARE_WAITING * (limit - used))
+    budget = min(most_bytes, _SHARE_WAITING * (limit - used))
     row = sum(column.row_bytes for column in settings.columns)
     largest = int(np.max(plan.sizes * plan.frames.astype(np.int64), initial=1)) * row
     return int(budget // largest)
