@@ -77,5 +77,5 @@ class Runner:
 
 
 if __name__ == "__main__":
-    os.nice(_NICENESS)
+    os.setpriority(os.PRIO_PROCESS, 0, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
     sys.exit(Runner(Path(sys.argv[1])).run())
