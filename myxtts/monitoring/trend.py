@@ -10,6 +10,7 @@ TOO_EARLY, IMPROVES, LEVEL, WORSENS = "too early", "improves", "level", "worsens
 LEAST, MOST = 4, 12  # values that are looked at
 LEAST_CHANGE = 0.002  # of the loss, from the first of these values to the last
 
+_OF_SECOND_DIFFERENCES = 6.0  # their variance, where that of the values is 1
 # Two-sided 95 % quantiles of Student's t for 2 to 10 degrees of freedom.
 _T = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
@@ -40,7 +41,10 @@ class Trend:
 
 
 def trend_of(points: Sequence[tuple[float, float]]) -> Trend:
-    """The trend of (step, loss): the least-squares slope of the later half, if beyond its noise."""
+    """The trend of (step, loss): the least-squares slope of the later half, if beyond its noise.
+
+    The noise is that of second differences: a loss that falls ever more slowly is no noise.
+    """
     known = [(step, loss) for step, loss in points if math.isfinite(loss)]
     if len(known) < LEAST:
         return Trend(TOO_EARLY, len(known))
@@ -48,8 +52,8 @@ def trend_of(points: Sequence[tuple[float, float]]) -> Trend:
     steps, losses = last[:, 0] - last[:, 0].mean(), last[:, 1]
     count, spread = len(last), float(steps @ steps)
     slope = float(steps @ losses) / spread if spread else 0.0
-    rest = losses - losses.mean() - slope * steps
-    error = math.sqrt(float(rest @ rest) / (count - 2) / spread) if spread else math.inf
+    noise = float(np.mean(np.diff(losses, 2) ** 2)) / _OF_SECOND_DIFFERENCES
+    error = math.sqrt(noise / spread) if spread else math.inf
     fitted = float(losses.mean() + slope * steps[0])
     change = slope * float(steps[-1] - steps[0]) / max(abs(fitted), 1e-12)
     if abs(slope) <= _T[min(count - 2, 10) - 2] * error or abs(change) < LEAST_CHANGE:

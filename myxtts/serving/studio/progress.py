@@ -9,7 +9,7 @@ from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Evidence
 from myxtts.monitoring.history import HISTORY, VALIDATED, read_lines
 from myxtts.monitoring.trend import trend_of
-from myxtts.monitoring.verdict import LEAST_STEPS, diagnose
+from myxtts.monitoring.verdict import LEAST_STEPS, NOT_INPUT_BOUND, diagnose
 
 _MOST_POINTS = 300  # of a curve
 _RECENT = 50  # lines that times are averaged over
@@ -60,17 +60,16 @@ def _times(lines: Sequence[Mapping[str, Any]], left: int) -> dict[str, Any]:
         wall_ms=wall,
         device_ms=means["device_ms"],
         wait_ms=waited,
-        host_ms=means["stall_ms"] - waited,
         compile_ms=means["compile_ms"],
         load_ms=means["data_ms"],
     )
-    verdict = diagnose(evidence)
+    # What else the device waits for is not in the history: only the run's own page can name it.
+    verdict = diagnose(evidence).sentence if waited > NOT_INPUT_BOUND * wall else None
     return {
         "seconds_left": round(left * (means["data_ms"] + means["compute_ms"]) / 1e3),
         "step_ms": round(means["data_ms"] + means["compute_ms"], 1),
         "utilisation": round(evidence.utilisation, 4),
-        "verdict": verdict.sentence,
-        "is_healthy": verdict.is_healthy,
+        "verdict": verdict,
     }
 
 

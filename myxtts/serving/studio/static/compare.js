@@ -1,5 +1,5 @@
 // Two voices on the same sentences.
-import { action, attempt, confirmed, el, field, get, go, jobPanel, link, note, number, poll, post, remove, select, setOptions, state, t, tag } from "./core.js";
+import { action, attempt, confirmed, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remove, select, setOptions, state, t, tag } from "./core.js";
 import { playButton } from "./audio.js";
 
 const SENTENCES = {
@@ -18,7 +18,7 @@ export function listComparisons(main, _, query) {
   const fill = () => { if (text.value === own) text.value = own = (SENTENCES[language.value] ?? []).join("\n"); };
   const languages = () => {
     const [a, b] = [first, second].map(one => state.voices.find(voice => voice.id === one.value)?.languages ?? []);
-    setOptions(language, a.filter(one => b.includes(one)).map(one => [one, one]));
+    setOptions(language, a.filter(one => b.includes(one)).map(one => [one, languageName(one)]));
     fill();
   };
   const form = el("form", { className: "card" }, el("h3", {}, t("newComparison")),

@@ -13,6 +13,16 @@ export function t(key, values = {}) {
 export const number = (value, digits = 0) => value == null ? "–" :
   value.toLocaleString(state.language, { maximumFractionDigits: digits, minimumFractionDigits: digits });
 
+export const percent = (share, digits = 1) => share == null ? "–" :
+  share.toLocaleString(state.language, { style: "percent", maximumFractionDigits: digits, minimumFractionDigits: digits });
+
+// What a language is called in that of the page.
+export function languageName(code) {
+  const known = state.overview?.languages.find(one => one.code === code)?.name ?? code;
+  try { return new Intl.DisplayNames([state.language], { type: "language", fallback: "none" }).of(code) ?? known; }
+  catch { return known; }
+}
+
 export function duration(seconds) {
   if (seconds == null) return "–";
   const s = Math.round(seconds), h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
@@ -36,7 +46,7 @@ export function el(tag, given = {}, ...children) {
 let counter = 0;
 export function field(label, control, extra) {
   control.id ||= "f" + ++counter;
-  return el("div", {}, el("label", { htmlFor: control.id }, label), control, extra);
+  return el("div", {}, el("label", { htmlFor: control.id }, label, extra ? " " : null, extra), control);
 }
 
 export function select(options, value, onchange) {
@@ -194,7 +204,7 @@ export function jobPanel(onend) {
     what.textContent = t("kind_" + now.kind);
     state_.set(now);
     bar.hidden = stop.hidden = !running;
-    const lines = text.trim().split("\n").filter(one => !one.startsWith("$ "));
+    const lines = text.trim().split("\n").filter(one => one && !/^(\$ |[IW]0000 |WARNING: All log messages)/.test(one));
     last.textContent = lines.at(-1)?.slice(0, 300) ?? "";
     last.className = now.state === "failed" ? "error" : "muted";
     if (log.textContent !== text) log.textContent = text;

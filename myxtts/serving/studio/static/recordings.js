@@ -1,8 +1,8 @@
 // From recordings to a corpus.
-import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, link, note, number, poll, post, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
+import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
 import { playButton, recordControls } from "./audio.js";
 
-const languageOptions = () => state.overview.languages.map(one => [one.code, one.name]);
+const languageOptions = () => state.overview.languages.map(one => [one.code, languageName(one.code)]);
 const PER_PAGE = 50;
 
 export function listCorpora(main) {
@@ -55,12 +55,12 @@ export function showCorpus(main, name) {
     const now = await get(`corpora/${name}`);
     heading.textContent = now.title;
     const language = state.overview.languages.find(one => one.code === now.language);
-    facts.textContent = [language?.name, t("clipsTexts", { clips: number(now.clips), texts: number(now.texts) })].join(" · ");
+    facts.textContent = [languageName(now.language), t("clipsTexts", { clips: number(now.clips), texts: number(now.texts) })].join(" · ");
     const running = now.job?.state === "running";
     slice.hidden = !now.recordings.length;
     slice.disabled = transcribe.disabled = running;
-    transcribe.hidden = !now.clips || !language?.can_transcribe;
-    typed.hidden = !now.clips || language?.can_transcribe;
+    transcribe.hidden = now.texts >= now.clips || !language?.can_transcribe;
+    typed.hidden = now.texts >= now.clips || language?.can_transcribe;
     const key = JSON.stringify(now.recordings);
     if (tapes.dataset.key !== key) {
       tapes.dataset.key = key;

@@ -1,5 +1,5 @@
 // Speak, clone and export.
-import { action, ask, attempt, blob, confirmed, download, el, field, get, note, number, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
+import { action, ask, attempt, blob, confirmed, download, el, field, get, languageName, note, number, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { recordControls, wavOf } from "./audio.js";
 import { voiceOptions } from "./compare.js";
 
@@ -26,7 +26,7 @@ export function showSpeak(main, _, query) {
   function choose() {
     const one = chosen();
     if (!one) return;
-    setOptions(language, one.languages.map(code => [code, state.overview.languages.find(x => x.code === code)?.name ?? code]));
+    setOptions(language, one.languages.map(code => [code, languageName(code)]));
     styling.hidden = !one.style_tokens;
     if (styles.children.length !== one.style_tokens) {
       styles.replaceChildren(...Array.from({ length: one.style_tokens }, (_, i) =>

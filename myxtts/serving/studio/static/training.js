@@ -1,5 +1,5 @@
 // Training: start, stop, resume, and what the run's own files say.
-import { action, attempt, blob, chart, confirmed, download, duration, el, field, get, go, jobPanel, link, note, number, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
+import { action, attempt, blob, chart, confirmed, download, duration, el, field, get, go, jobPanel, languageName, link, note, number, percent, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { playButton } from "./audio.js";
 
 export function listRuns(main, _, query) {
@@ -68,7 +68,7 @@ export function showRun(main, name) {
   poll(1.5, async () => {
     const now = await get(`runs/${name}`), running = now.job?.state === "running";
     heading.textContent = now.title;
-    facts.textContent = [now.corpus, now.language, now.size && t("size_" + now.size)].filter(Boolean).join(" · ");
+    facts.textContent = [now.corpus, now.language && languageName(now.language), now.size && t("size_" + now.size)].filter(Boolean).join(" · ");
     bar.value = now.steps ? Math.min(1, now.step / now.steps) : 0;
     if (running && !now.step) bar.removeAttribute("value");
     sentence.textContent = now.step || !running ? trendSentence(now.trend) : t("preparing");
@@ -82,12 +82,12 @@ export function showRun(main, name) {
       [t("timeLeft"), running && now.seconds_left != null ? duration(now.seconds_left) : "–"],
       [t("loss"), number(last(now.curves.loss), 3)],
       [t("validationLoss"), number(last(now.scores.loss), 3)],
-      [t("utilisation"), now.utilisation == null ? "–" : number(100 * now.utilisation, 1) + " %"],
-      ...(now.scores.wer ? [["WER", number(100 * last(now.scores.wer), 1) + " %"]] : []),
-      ...(now.scores.cer ? [["CER", number(100 * last(now.scores.cer), 1) + " %"]] : []),
+      [t("utilisation"), percent(now.utilisation)],
+      ...(now.scores.wer ? [["WER", percent(last(now.scores.wer))]] : []),
+      ...(now.scores.cer ? [["CER", percent(last(now.scores.cer))]] : []),
       ...(now.scores.similarity ? [[t("similarity"), number(last(now.scores.similarity), 3)]] : []),
     ].map(([what, value]) => el("div", {}, el("div", { className: "what" }, what), el("div", { className: "value" }, value))));
-    verdict.textContent = now.verdict ?? "";
+    verdict.textContent = now.verdict ?? (now.utilisation == null ? "" : t("notWaiting"));
     page.hidden = !now.has_page;
     const key = JSON.stringify([now.curves, now.scores, state.language]);
     if (key !== drawn) {
