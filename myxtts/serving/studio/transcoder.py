@@ -1,17 +1,15 @@
 """The program that decodes one long upload into FLAC, block by block, under limits of its own."""
 
-import resource
 import sys
+
+from myxtts.serving.decoder import limit_process
 
 MOST_HOURS = 12
 
 
 def main(path: str, target: str, shortest: str, seconds: str, memory: str, most: str) -> int:
     """Decode a recording into a file of at most so many bytes; print its seconds."""
-    resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(most), int(most)))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_process(int(seconds), int(memory), int(most))
     import numpy as np
     import soundfile
 
