@@ -254,14 +254,14 @@ def _level(folder: Path, ids: Sequence[str]) -> None:
 
 
 def _figures(folder: Path) -> list[dict[str, Any]]:
-    """The measures of both voices, by name, with their intervals."""
+    """The measures of both voices of which more or less is better, with their intervals."""
     found = [read_card(folder / f"evaluation-{side}", _FIGURES) for side in SIDES]
     if not all(found):
         return []
     rows = []
     for name in dict.fromkeys(name for one in found for name in one.get("measures", {})):
         intervals = [one["measures"].get(name, {}).get(_SOURCE) for one in found]
-        if any(intervals):
+        if any(intervals) and _better(name):
             rows.append(
                 {"name": name, "title": _title(name), "better": _better(name)}
                 | dict(zip(SIDES, intervals, strict=True))

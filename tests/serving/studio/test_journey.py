@@ -111,13 +111,12 @@ def has(text):
 
 @pytest.mark.timeout(1800)  # about a minute and a half where nothing else runs
 def test_from_recordings_to_a_voice(browser, tmp_path, folder):
-    training = {
-        name: SMALL[name] for name in ("ema_decay", "alignment_prior_steps", "log_interval")
-    }
+    often = {"save_interval": 5, "sample_interval": 10, "validation_interval": 5}
+    kept = ("ema_decay", "alignment_prior_steps", "log_interval", "adversarial_loss_weight")
     sections = {
         "data": {name: SMALL[name] for name in ("batch_size", "num_workers", "val_fraction")},
         "model": {name: value for name, value in SMALL.items() if name in MODEL},
-        "training": {**training, "save_interval": 5, "sample_interval": 10},
+        "training": {**{name: SMALL[name] for name in kept}, **often},
     }
     (folder / "settings.yaml").write_text(yaml.safe_dump(sections))
     with studio(folder) as url:

@@ -52,7 +52,7 @@ export function listComparisons(main, _, query) {
 }
 
 export function showComparison(main, name) {
-  const heading = el("h2", { dir: "auto" }), line = note(), table = el("div", { className: "scroll" }), sides = el("div", { className: "scroll" });
+  const heading = el("h2", { dir: "auto" }), line = note(), table = el("div", { className: "scroll" }), sides = el("div", { className: "sides" });
   const job = jobPanel(), blind = blindTest(name);
   main.append(el("p", {}, link(t("back"), "compare")), heading, el("section", { className: "card" }, job),
     el("section", { className: "card" }, el("h3", {}, t("blind")), el("p", { className: "muted" }, t("blindAbout")), blind.box),
@@ -74,7 +74,8 @@ export function showComparison(main, name) {
     sides.replaceChildren(ready ? el("table", {}, el("thead", {}, el("tr", {}, [t("sentence"), a, b].map(one => el("th", { scope: "col", dir: "auto" }, one)))),
       el("tbody", {}, now.sentences.map((text, i) => el("tr", {}, el("td", { dir: "auto" }, text), el("td", {}, play("a", i, a)), el("td", {}, play("b", i, b))))))
       : el("p", { className: "muted" }, t("notSpoken")));
-    const cell = one => one?.value == null ? "–" : `${number(one.value, 3)} [${number(one.low, 3)}, ${number(one.high, 3)}]`;
+    const cell = one => one?.value == null ? ["–"] : [number(one.value, 3), " ",
+      el("span", { className: "interval muted" }, `[${number(one.low, 3)}, ${number(one.high, 3)}]`)];
     table.replaceChildren(now.figures.length ? el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("measure")), [a, b].map(one => el("th", { scope: "col", className: "number", dir: "auto" }, one)), el("th", { scope: "col" }, t("better")))),
       el("tbody", {}, now.figures.map(one => el("tr", {}, el("th", { scope: "row", dir: "auto" }, one.title), el("td", { className: "number", dir: "ltr" }, cell(one.a)), el("td", { className: "number", dir: "ltr" }, cell(one.b)), el("td", {}, one.better ? t("better_" + one.better) : "")))))
       : el("p", { className: "muted" }, t("noFigures")));

@@ -205,7 +205,7 @@ export function jobPanel(onend) {
     state_.set(now);
     bar.hidden = stop.hidden = !running;
     const lines = text.trim().split("\n").filter(one => one && !/^(\$ |[IW]0000 |WARNING: All log messages)/.test(one));
-    last.textContent = lines.at(-1)?.slice(0, 300) ?? "";
+    last.textContent = now.state === "finished" ? "" : lines.at(-1)?.slice(0, 300) ?? "";
     last.className = now.state === "failed" ? "error" : "muted";
     if (log.textContent !== text) log.textContent = text;
     before = now.state;

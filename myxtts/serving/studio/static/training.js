@@ -60,7 +60,7 @@ export function showRun(main, name) {
     download(await blob(`runs/${name}/page`), "performance.html");
   }, line, "plain");
   main.append(el("p", {}, link(t("back"), "training")), heading, facts,
-    el("section", { className: "card" }, el("div", { className: "between" }, sentence, stop), bar, figures, verdict, resuming, line, job, page),
+    el("section", { className: "card" }, el("div", { className: "between" }, sentence, stop), bar, figures, verdict, resuming, line, job, el("div", { className: "buttons" }, page)),
     el("section", { className: "card" }, el("h3", {}, t("curves")), curves),
     el("div", { className: "grid" }, el("section", { className: "card" }, el("h3", {}, t("samples")), el("p", { className: "muted" }, t("samplesAbout")), samples, sampleLine), voice),
     el("div", { className: "buttons" }, confirmed(t("deleteRun"), async () => { await remove(`runs/${name}`); go("training"); }, line)));
