@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from myxtts.text.languages import LANGUAGES
-
 # Our own, with the sounds that everyday sentences seldom have.
 OWN = {
     "en": (
@@ -55,18 +53,6 @@ def choose_prompts(sentences: Sequence[str], sounds: Sequence[str], count: int) 
         left.remove(best)
         chosen.append(sentences[best])
     return chosen
-
-
-def coverage(sounds: Sequence[str], chosen: Sequence[str]) -> tuple[int, int]:
-    """How many single sounds of all are in the chosen ones, and how many there are."""
-    everything = {letter for one in sounds for letter in one if letter.isalpha()}
-    found = {letter for one in chosen for letter in one if letter.isalpha()}
-    return len(found & everything), len(everything)
-
-
-def has_prompts(language: str) -> bool:
-    """Whether there are sentences of our own in a language."""
-    return language in OWN and language in LANGUAGES
 
 
 def _units(sounds: str) -> set[str]:
