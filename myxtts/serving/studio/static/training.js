@@ -83,9 +83,8 @@ export function showRun(main, name) {
       [t("loss"), number(last(now.curves.loss), 3)],
       [t("validationLoss"), number(last(now.scores.loss), 3)],
       [t("utilisation"), percent(now.utilisation)],
-      ...(now.scores.wer ? [["WER", percent(last(now.scores.wer))]] : []),
-      ...(now.scores.cer ? [["CER", percent(last(now.scores.cer))]] : []),
-      ...(now.scores.similarity ? [[t("similarity"), number(last(now.scores.similarity), 3)]] : []),
+      ...Object.keys(now.scores).filter(one => !one.endsWith("loss")).slice(0, 8).map(one =>
+        [one.replaceAll("_", " "), ["wer", "cer"].includes(one) ? percent(last(now.scores[one])) : number(last(now.scores[one]), 2)]),
     ].map(([what, value]) => el("div", {}, el("div", { className: "what" }, what), el("div", { className: "value" }, value))));
     verdict.textContent = now.verdict ?? (now.utilisation == null ? "" : t("notWaiting"));
     page.hidden = !now.has_page;
