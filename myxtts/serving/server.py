@@ -38,7 +38,10 @@ def serve(settings: ServerSettings, load: Load, started: Callable[[str], None]) 
         settings.api_key,
         settings.hosts if is_loopback(settings.host) else None,
         beside,
+        settings.studio,
     )
+    if settings.demo and not app.state.studio.corpora.all():
+        app.state.studio.corpora.make_demo()
     with contextlib.closing(sock):
         server = Server(make_config(app, limits), partial(started, _address(sock)))
         asyncio.run(server.serve([sock]))

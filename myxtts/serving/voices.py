@@ -56,12 +56,17 @@ def read_served(paths: Sequence[str | Path]) -> list[Served]:
     for path in paths or [default_voice()]:
         folder = Path(path).expanduser().absolute()
         speakers, languages = read_names(folder)
-        name = folder.parent.name if folder.name == _INSIDE_RUN else folder.name
+        name = name_of(folder)
         taken = sum(one.name == name or one.name.startswith(f"{name}-") for one in found)
         engine = ONNX if holds_export(folder) else KERAS
         name = f"{name}-{taken + 1}" if taken else name
         found.append(Served(name, folder, speakers, languages, engine))
     return found
+
+
+def name_of(folder: Path) -> str:
+    """What the voice in a folder is called: as its run, where it is inside one."""
+    return folder.parent.name if folder.name == _INSIDE_RUN else folder.name
 
 
 class Voices:
@@ -106,6 +111,14 @@ class Voices:
     def named(self, name: str) -> Served | None:
         return self._by_name.get(name)
 
+    def replace(self, served: Sequence[Served], changed: Sequence[str] = ()) -> None:
+        """Serve other voices from now on; those that have `changed` are loaded anew when needed."""
+        self.served = tuple(served)
+        self._by_name = {one.name: one for one in served}
+        for name in [*self._loaded]:
+            if name in changed or name not in self._by_name:
+                self._loaded.pop(name, None)
+
     @contextlib.asynccontextmanager
     async def use(self, served: Served) -> AsyncIterator[Synthesizer]:
         """A voice that stays loaded until the `with` ends."""
@@ -115,8 +128,8 @@ class Voices:
             if name not in self._loaded:
                 async with self._loading:
                     await self._ensure(served)
-            self._loaded[name] = self._loaded.pop(name)
-            yield self._loaded[name]
+            synthesizer = self._loaded[name] = self._loaded.pop(name)
+            yield synthesizer
         finally:
             self._uses[name] -= 1
 
