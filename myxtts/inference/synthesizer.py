@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from myxtts.audio.postfilter import sharpen
+from myxtts.audio.threads import single_threaded_blas
 from myxtts.checkpoints.voices import ONNX
 from myxtts.data.padding import pad_rows
 from myxtts.inference.errors import SynthesisError
@@ -243,7 +244,7 @@ class Synthesizer:
         """Say lines in batches of about one length, which pads little, and vocode on all cores."""
         order = sorted(range(len(lines)), key=lambda index: len(lines[index].tokens))
         spoken: dict[int, Speech] = {}
-        with ThreadPoolExecutor(available_cores()) as pool:
+        with single_threaded_blas(), ThreadPoolExecutor(available_cores()) as pool:
             for start in range(0, len(order), BATCH_SENTENCES):
                 batch = order[start : start + BATCH_SENTENCES]
                 said = self.say([lines[index] for index in batch], pool.map)

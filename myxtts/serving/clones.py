@@ -58,12 +58,13 @@ class Clones:
         return len(self._clones)
 
     def all(self) -> list[Clone]:
-        return sorted(self._clones.values(), key=lambda clone: (clone.created, clone.id))
+        return sorted(list(self._clones.values()), key=lambda clone: (clone.created, clone.id))
 
     def find(self, name: str) -> Clone | None:
         """The clone of an id or of a name."""
-        by_name = {clone.name: clone for clone in self._clones.values()}
-        return self._clones.get(name) or by_name.get(name)
+        # Copied at once: other threads add and remove some.
+        named = (clone for clone in list(self._clones.values()) if clone.name == name)
+        return self._clones.get(name) or next(named, None)
 
     def check(self, name: str, consent: str) -> tuple[str, str]:
         """A name and a consent that a new clone may have, tidied."""
