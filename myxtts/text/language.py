@@ -43,6 +43,9 @@ class TextReader(Protocol):
     def phonemize(self, texts: Sequence[str]) -> list[str]:
         """Return the IPA of each text, with its punctuation."""
 
+    def added_sounds(self, text: str) -> list[str]:
+        """Return the IPA of a text up to and with each sound that no letter writes, an ezafe."""
+
     def explain(self, text: str) -> list[SpokenWord]:
         """Return the words of one text, with what was decided about each."""
 
@@ -82,6 +85,9 @@ class Language:
     espeak_spellings: Mapping[str, str] = field(
         default_factory=dict
     )  # letters that it reads wrongly
+    as_espeak_codes: Callable[[str], str] | None = (
+        None  # makes espeak speak the phonemes of the reader
+    )
     reader_packages: tuple[str, ...] = ()  # optional packages that the reader imports
     reader_letters: str = ""  # a class of characters that only the reader can say
     reader_extra: str = ""  # the extra to install for them
