@@ -33,8 +33,13 @@ class Asr(ABC):
     """Transcribes speech."""
 
     name: str
-    at_once: int  # recordings that are transcribed in parallel
+    at_once: int  # recordings that are transcribed together
     sample_rate = 16000
+
+    @property
+    def in_parallel(self) -> int:
+        """How many recordings take the time of one."""
+        return self.at_once
 
     @property
     @abstractmethod
@@ -64,6 +69,7 @@ class BatchAsr(Asr):
     """Transcribes several recordings together, on all cores."""
 
     at_once = BATCH
+    in_parallel = 1  # a batch takes at most the time of its recordings one by one
 
     @abstractmethod
     def _decode(self, waves: list[np.ndarray]) -> list[str]:
@@ -115,7 +121,7 @@ def time_first(
     began = clock()
     heard = asr.transcribe_many(recordings[:1])
     took = clock() - began
-    left = took * (len(recordings) - 1) / asr.at_once
+    left = took * (len(recordings) - 1) / asr.in_parallel
     return heard, (
         f"listening to {len(recordings)} recordings with {asr.name}: about "
         f"{_duration(left)} (the first took {took:.1f} s)"

@@ -315,7 +315,7 @@ class Ear:
     name = "an ear"
 
     def __init__(self, at_once: int):
-        self.at_once, self.seconds = at_once, 0.0
+        self.in_parallel, self.seconds = at_once, 0.0
 
     def transcribe_many(self, recordings, progress=None):
         self.seconds += 10.0 * len(recordings)
