@@ -387,3 +387,13 @@ def test_the_tests_own_corpus_is_deterministic(tmp_path):
     assert len(digests(first)) == 6
     info = soundfile.info(first / "wavs" / "utt-0003.wav")
     assert info.samplerate == 16000 and 0.3 <= info.duration <= 0.5
+
+
+def test_persian_is_pronounced_by_its_front_end():
+    text = "کتاب قدیمی را خریدم."
+    (job,) = plan_jobs("fa", choose_voices("fa", 1), [text])
+    assert job["lines"] == [["rob-0001", text]]
+    pronounced = demo._pronounced(job)
+    assert pronounced["lines"] == [["rob-0001", "[[ket'Abe q1adi:m'i: RA xaRi:d'am]]."]]
+    (english,) = plan_jobs("en", choose_voices("en", 1), ["Yes."])
+    assert demo._pronounced(english) is english and "reader" not in english

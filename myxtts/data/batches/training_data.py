@@ -75,9 +75,9 @@ class TrainingData:
         corpora = [corpus, held_out] if held_out else [corpus]
         train = with_speed_perturbation(corpus.train, config.data.voice_augmentation)
         self.tokenizer = (
-            known.tokenizer.with_languages(languages_of(corpora))
+            known.tokenizer.with_languages(languages_of(corpora), config.data.espeak_alone)
             if known
-            else build_tokenizer(corpora, config.data.text_units)
+            else build_tokenizer(corpora, config.data)
         )
         check_languages(corpora, self.tokenizer)
         # Who speaks in validation alone has no number, for nothing is learnt of them.
