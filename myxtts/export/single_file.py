@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.export.conversion import convert
-from myxtts.export.graphs import argument_names, traced_anew
+from myxtts.export.graphs import argument_names, speaking_method, traced_anew
 from myxtts.export.istft import RealISTFT
 from myxtts.export.postfilter import Sharpening
 from myxtts.models.vocoders.istft import ISTFTVocoder
@@ -77,8 +77,9 @@ class SingleFile:
             "seed": tf.constant(0),
             "temperature": scales[0],
             "steps": tf.constant(USUAL_REFINE_STEPS),
+            "variation": scales[2],
         }
-        method = model.synthesize_refined if self._is_refined else model.synthesize
+        method = speaking_method(model)
         return traced_anew(method, *(given[name] for name in argument_names(method)))
 
     @cached_property
