@@ -39,10 +39,9 @@ def main() -> None:
         vocoder = exported_vocoder(AUTO, voice)
         voice = load_trainable(asked.voice)
     synthesizer = Synthesizer(voice, vocoder, may_be_endless=True)
-    factors = voice.model.calibration
-    print(
-        f"range of the pitch {float(factors.pitch_range):.3f}, lengths {float(factors.length):.3f}"
-    )
+    factors = voice.model.calibration.pitch_range, voice.model.calibration.length
+    widened, longer = (float(one) for one in factors)
+    print(f"the predicted pitch is widened by {widened:.3f}, lengths by {longer:.3f}")
     settings = replace(voice.config.data, dataset_path=str(asked.corpus))
     language = voice.languages[0]
     chosen, _ = choose_held_out(settings, synthesizer, language, asked.sentences)

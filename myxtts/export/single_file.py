@@ -30,13 +30,15 @@ Pairs = Mapping[tuple[int, int], int]  # ids of a letter and of a mark behind it
 class SingleFile:
     """A voice and a prepared vocoder that has weights; `pairs` are ids that belong together.
 
-    Ids from `vocab_size` on are marks that the voice knows only as a part of such pairs.
+    Ids from `vocab_size` on are marks that the voice knows only as a part of such pairs. By the
+    third scale, noise_w, which some players set without being asked, it `varies` melody and tempo.
     """
 
     voice: Any
     vocoder: Any
     language: str
     pairs: Pairs = field(default_factory=dict)
+    varies: bool = False
 
     def graph(self) -> Any:
         """The ONNX model: input, input_lengths, scales and, of several speakers, sid."""
@@ -77,7 +79,7 @@ class SingleFile:
             "seed": tf.constant(0),
             "temperature": scales[0],
             "steps": tf.constant(USUAL_REFINE_STEPS),
-            "variation": scales[2],
+            "variation": scales[2] if self.varies else tf.constant(0.0),
         }
         method = speaking_method(model)
         return traced_anew(method, *(given[name] for name in argument_names(method)))

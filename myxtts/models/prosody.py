@@ -19,6 +19,9 @@ LOG_DURATIONS, PITCH, ENERGY = "log_durations", "pitch", "energy"
 _KNOTS = 1024
 _PITCH_KNOTS, _LENGTH_KNOTS = 1, 2
 _FRAMES_PER_KNOT, _STATES_PER_KNOT = 24, 8
+# Of the variance of lengths that cannot be predicted; most of it is that of single states, by which
+# their alignment jitters. All of it as tempo costs words (benchmarks/readings.py).
+_TEMPO_SHARE = 0.25
 
 
 def scaled_pitch(hertz: tf.Tensor) -> tf.Tensor:
@@ -137,10 +140,11 @@ class Calibration(keras.layers.Layer):
         """Logarithmic lengths [batch, states], `length` included, in part by chance.
 
         The mean of a log-normal length is above the exponential of its logarithm's mean by half the
-        variance of that, which therefore follows from the factor. The mean stays.
+        variance of that, which therefore follows from the factor. The mean length stays.
         """
         factor = tf.math.log(self.length)
-        variance = 2.0 * tf.maximum(factor, 0.0) * tf.square(chance.temperature)
+        lost = 2.0 * tf.maximum(factor, 0.0)
+        variance = _TEMPO_SHARE * lost * tf.square(chance.temperature)
         noise = chance.noise(_LENGTH_KNOTS, tf.shape(log_durations)[1], _STATES_PER_KNOT)
         return log_durations + factor - 0.5 * variance + tf.sqrt(variance) * noise
 
