@@ -164,6 +164,13 @@ def test_a_voice_with_a_refiner_draws_the_same_noise(tmp_path):
     assert other.mel.shape != said[1].mel.shape or np.abs(other.mel - said[1].mel).max() > 0.0
 
 
+def test_a_voice_reads_a_text_anew_in_both_engines(run, folder):
+    pair = [Synthesizer.load(one, may_be_endless=True) for one in (run, folder)]
+    said = [one.speak("Hello.", seed=7, temperature=1.0) for one in pair]
+    np.testing.assert_allclose(said[0].mel, said[1].mel, atol=1e-3)
+    np.testing.assert_array_equal(said[0].durations, said[1].durations)
+
+
 def test_a_saved_model_speaks_alike(run, tmp_path):
     lines: list[str] = []
     export("saved-model", ExportSettings(str(run), tmp_path / "out"), lines.append)

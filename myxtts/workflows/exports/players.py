@@ -39,6 +39,7 @@ def export_piper(trained: "Synthesizer", settings: ExportSettings, tell: Tell) -
 
     check_name(settings.output)
     single, table = _single_file(trained, settings)
+    single = replace(single, varies=trained.voice.model.can_vary)
     path = settings.output
     # The players read the pair alone; names of other files must not look like a voice.
     files = {
