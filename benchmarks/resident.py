@@ -14,33 +14,25 @@ have.
 import argparse
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from input_pipeline import BATCH_SIZE, memcpy
 from opening import run_in_work
 
 from myxtts.bench import timing
+from myxtts.bench.resident_loader import ResidentLoader, calls_of, copied
 from myxtts.bench.synthetic_cache import LJSPEECH_UTTERANCES, make_stores, named_stores
 from myxtts.bench.timing import Cost, Target
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
 from myxtts.data.store.packed_cache import PackedCache, open_cache
 
+if TYPE_CHECKING:
+    from myxtts.data.batches.resident import Residence
+
 BAR = 0.2
-
-
-@dataclass(frozen=True)
-class Resident:
-    """An epoch of a cache on the device, and how many batches each call of a run would take."""
-
-    cache: PackedCache
-    plan: BatchPlan
-    calls: list[int]
-    batches: Callable[[], Iterator]
 
 
 def main() -> None:
@@ -59,14 +51,12 @@ def _parse() -> argparse.Namespace:
 
 def run(work: Path, asked: argparse.Namespace) -> list[Target]:
     """Measure every variant in turn, print the table, and return the bars."""
-    from myxtts.data.batches import resident
-
     make_stores(work, asked.utterances, "float16")
     cache = open_cache(*named_stores(work, "float16"))
     many = asked.steps_per_call
-    residence = resident.Residence(resident.arrays_of(cache), "/CPU:0")
-    residence.count()
-    residence.wait()
+    residence = copied(cache, share=1.0)
+    if residence is None:
+        raise SystemExit("there is no room for a second copy of the cache: lower --utterances")
     variants: dict[str, Callable[[], Cost]] = {}
     plan = plan_of(cache, 1)
     count = len(timing.planned(plan))
@@ -74,9 +64,9 @@ def run(work: Path, asked: argparse.Namespace) -> list[Target]:
     variants["native reader"] = lambda: timing.measure(partial(by_host, cache, plan), count)
     for steps in (1, many):
         for name, is_empty in (("with the gather", False), ("the host's part", True)):
-            one = on_device(residence, cache, plan_of(cache, steps), steps, is_empty)
+            one = on_device(residence, cache, steps, is_empty)
             title = f"resident, {steps} a call, {name}"
-            variants[title] = partial(timing.measure, partial(taken, one), count)
+            variants[title] = partial(timing.measure, one, count)
         print(f"{steps} a call at most: {len(one.calls):,} calls for {len(plan):,} batches")
     for measure in variants.values():
         measure()  # tracing, and the pages of the cache
@@ -104,47 +94,21 @@ def plan_of(cache: PackedCache, steps: int) -> BatchPlan:
 
 
 def on_device(
-    residence: Any, cache: PackedCache, plan: BatchPlan, steps: int, is_empty: bool
-) -> Resident:
+    residence: "Residence", cache: PackedCache, steps: int, is_empty: bool
+) -> ResidentLoader:
     """An epoch of the cache that a residence holds; empty where nothing is to be gathered."""
-    from myxtts.data.batches import graph_reader, resident
-
+    plan = plan_of(cache, steps)
     calls = calls_of(plan, steps)
     if is_empty:
         nothing = np.zeros(len(plan), np.int32)
         plan = BatchPlan(plan.order, plan.bounds, nothing, nothing)
-    options = graph_reader.ReaderOptions()
-    make_epoch = partial(resident.utterance_epoch, cache, options)
-    make = partial(resident.switching, residence, plan, partial(by_host, cache), make_epoch)
-    return Resident(cache, plan, calls, make)
-
-
-def calls_of(plan: BatchPlan, steps: int) -> list[int]:
-    """How many batches of one shape in a row each call takes."""
-    shapes = list(zip(plan.sizes.tolist(), plan.frames.tolist(), strict=True))
-    calls, at = [], 0
-    while at < len(shapes):
-        alike = takewhile(lambda one, own=shapes[at]: one == own, shapes[at : at + steps])
-        calls.append(len(list(alike)))
-        at += calls[-1]
-    return calls
+    return ResidentLoader(residence, cache, plan, calls)
 
 
 def by_host(cache: PackedCache, plan: BatchPlan) -> Iterator:
     from myxtts.data.batches import graph_reader
 
     return iter(graph_reader.cached_batches(cache, plan, graph_reader.ReaderOptions()))
-
-
-def taken(one: Resident) -> Iterator:
-    """An epoch's batches as a run takes them: through its thread, and by so many a call."""
-    from myxtts.data.batches import resident
-    from myxtts.data.batches.readers import in_background
-
-    batches = in_background(one.batches(), 4)
-    for size in one.calls:
-        group = list(islice(batches, size))
-        yield group[0].tensors() if max(one.calls) == 1 else resident.stacked(group)
 
 
 def _row(name: str, costs: list[Cost], limit: list[Cost]) -> tuple[str, ...]:

@@ -454,7 +454,7 @@ class Takes:
                 batch = self._gather(held, rows, rest)
                 return carried(batch) if is_carried else batch
 
-        return tf.function(take).get_concrete_function(*specs, numbers)
+        return tf.function(take, autograph=False).get_concrete_function(*specs, numbers)
 
 
 _takes: dict[Any, Takes] = {}
