@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from myxtts.models.layers import sequence_mask, serialisable
+from myxtts.models.layers import LayerNorm, gelu, sequence_mask, serialisable
 
 
 @serialisable
@@ -22,10 +22,7 @@ class AudioEncoder(keras.layers.Layer):
             keras.layers.Conv1D(dim, 5, strides=2, padding="valid", name=f"conv_{number}")
             for number in range(num_layers)
         ]
-        self.norms = [
-            keras.layers.LayerNormalization(epsilon=1e-5, name=f"norm_{number}")
-            for number in range(num_layers)
-        ]
+        self.norms = [LayerNorm(name=f"norm_{number}") for number in range(num_layers)]
         self.project = keras.layers.Dense(voice_dim, dtype="float32", name="project")
 
     def build(self, mel_shape, lengths_shape=None):
@@ -41,7 +38,7 @@ class AudioEncoder(keras.layers.Layer):
         for conv, norm in zip(self.convs, self.norms, strict=True):
             # Zeros on both sides, and behind each recording's own end.
             x *= tf.cast(sequence_mask(lengths, tf.shape(x)[1])[:, :, None], x.dtype)
-            x = norm(keras.activations.gelu(conv(tf.pad(x, [[0, 0], [2, 2], [0, 0]]))))
+            x = norm(gelu(conv(tf.pad(x, [[0, 0], [2, 2], [0, 0]]))))
             lengths = (lengths + 1) // 2
         return unit(self.project(_statistics(tf.cast(x, tf.float32), lengths)))
 

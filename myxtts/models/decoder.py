@@ -9,7 +9,7 @@ speech having ended by then. `generate` does the same without a true mel.
 import keras
 import tensorflow as tf
 
-from myxtts.models.layers import ConvBlock, sequence_mask, serialisable
+from myxtts.models.layers import ConvBlock, LayerNorm, sequence_mask, serialisable
 
 # The mean and scale of log-mels: the decoders' outputs start there.
 MEL_CENTRE, MEL_SCALE = -5.5, 2.5
@@ -47,7 +47,7 @@ class Decoder(keras.layers.Layer):
             ConvBlock(dim, KERNEL, dropout, self.causal, name=f"block_{number}")
             for number in range(num_layers)
         ]
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
+        self.norm = LayerNorm(name="norm")
         self.mel_head = keras.layers.Dense(reduction * n_mels, dtype="float32", name="mel")
         self.stop_head = keras.layers.Dense(1, dtype="float32", name="stop")
 

@@ -22,8 +22,8 @@ def build_mel_discriminator(n_mels: int) -> keras.Model:
         x = keras.layers.Conv2D(
             channels, kernel, stride, padding="same", dtype="float32", name=f"conv_{number}"
         )(x)
-        # A leaky ReLU, in two operations: TensorFlow's optimizer of graphs fails to fuse the layer.
-        x = keras.ops.maximum(x, 0.2 * x)
+        # A leaky ReLU whose gradient is one product. (TensorFlow fails to fuse Keras's layer.)
+        x = x * keras.ops.stop_gradient(keras.ops.where(x > 0.0, 1.0, 0.2))
         activations.append(x)
     score = keras.layers.Conv2D(1, 3, padding="same", dtype="float32", name="score")(x)
     return keras.Model(mel, [score, *activations], name="mel_discriminator")

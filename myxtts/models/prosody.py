@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
-from myxtts.models.layers import ConvBlock, sequence_mask, serialisable
+from myxtts.models.layers import ConvBlock, LayerNorm, sequence_mask, serialisable
 
 # Mean and scale of natural-log pitch and energy in speech: the model sees them normalised.
 PITCH_CENTRE, PITCH_SCALE = 5.0, 0.35
@@ -36,7 +36,7 @@ class ProsodyPredictor(keras.layers.Layer):
         self.dim, self.quantities = dim, tuple(quantities)
         # Without dropout: what it shifts in training, every duration would be off by afterwards.
         self.blocks = [ConvBlock(dim, 3, 0.0, name=f"block_{number}") for number in range(2)]
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
+        self.norm = LayerNorm(name="norm")
         self.out = keras.layers.Dense(len(self.quantities), dtype="float32", name="out")
 
     def build(self, shape, mask_shape=None, voice_shape=None):
@@ -67,7 +67,7 @@ class PitchContour(keras.layers.Layer):
         self.dim, self.reduction = dim, reduction
         self.fold = keras.layers.Dense(dim, name="fold")
         self.blocks = [ConvBlock(dim, 5, 0.1, name=f"block_{number}") for number in range(2)]
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
+        self.norm = LayerNorm(name="norm")
         self.out = keras.layers.Dense(2 * reduction, dtype="float32", name="out")
 
     def build(self, frames_shape, lengths_shape=None, voice_shape=None):

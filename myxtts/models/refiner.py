@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from myxtts.models.decoder import MEL_SCALE, scaled_mel
-from myxtts.models.layers import ConvBlock, sequence_mask, serialisable
+from myxtts.models.layers import ConvBlock, LayerNorm, sequence_mask, serialisable
 from myxtts.models.segments import DRAWS, Segments
 
 # About the standard deviation of the residual of a trained decoder, in natural-log units.
@@ -35,7 +35,7 @@ class Refiner(keras.layers.Layer):
         self.blocks = [
             ConvBlock(dim, KERNEL, 0.0, name=f"block_{number}") for number in range(num_layers)
         ]
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
+        self.norm = LayerNorm(name="norm")
         self.head = keras.layers.Dense(
             reduction * n_mels, kernel_initializer="zeros", dtype="float32", name="head"
         )

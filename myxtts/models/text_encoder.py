@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from myxtts.models.layers import AttentionBlock, ConvBlock, positions, serialisable
+from myxtts.models.layers import AttentionBlock, ConvBlock, LayerNorm, positions, serialisable
 
 
 @serialisable
@@ -44,7 +44,7 @@ class TextEncoder(keras.layers.Layer):
                 ConvBlock(dim, 3, dropout, name=f"mix_{number}"),
             )
         ]
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, name="norm")
+        self.norm = LayerNorm(name="norm")
 
     def build(self, tokens_shape, mask_shape=None, language_shape=None, voice_shape=None):
         shape = (None, None, self.dim)

@@ -16,6 +16,7 @@ from myxtts.models.decoder import scaled_mel
 from myxtts.models.layers import sequence_mask
 from myxtts.models.mel_discriminator import build_mel_discriminator
 from myxtts.models.segments import DRAWS, Segments
+from myxtts.training.fused_adam import FusedAdam
 from myxtts.training.optimizer import learning_rates
 
 ADVERSARIAL, FEATURES, DISCRIMINATOR = (
@@ -44,7 +45,7 @@ class Adversary:
         self.weights = dict(weights)
         self.network = build_mel_discriminator(n_mels)
         self.variables: Sequence[keras.Variable] = self.network.trainable_variables
-        self.optimizer = keras.optimizers.Adam(
+        self.optimizer = FusedAdam(
             learning_rate, beta_1=_BETA_1, beta_2=_BETA_2, global_clipnorm=1.0
         )
         self.optimizer.build(self.variables)
@@ -75,7 +76,7 @@ class Adversary:
         from. All terms are 0 until the step after `start`.
         """
         mel, lengths = tf.cast(batch["mel"], tf.float32), batch["mel_lengths"]
-        predicted = tf.cast(outputs["mel"][:, : tf.shape(mel)[1]], tf.float32)
+        predicted = tf.cast(outputs["mel"], tf.float32)
         count = DRAWS * tf.maximum(utterances, 1.0)
 
         def judged():
@@ -96,12 +97,12 @@ class Adversary:
         chance = tf.random.stateless_uniform([tf.shape(repeated)[0]], key)
         cut = Segments(repeated, chance, self.reduction, tf.shape(mel)[1])
         mask = sequence_mask(cut.lengths, tf.shape(cut.at)[1])[:, :, None]
-        both = [scaled_mel(cut.of(one)) * mask for one in (mel, predicted)]
-        # One pass for both: its gradients by the weights are the discriminator's, those by the
-        # predicted mels the decoder's.
-        score, *activations = self.network(tf.concat(both, axis=0), training=True)
-        real, fake = tf.split(score, 2)
-        off = tf.add_n([_distance(*tf.split(one, 2)) for one in activations])
+        # One pass of each: its gradients by the weights are the discriminator's, those by the
+        # predicted mels the decoder's, to which the recorded ones add nothing.
+        (real, *wanted), (fake, *found) = (
+            self.network(scaled_mel(cut.of(one)) * mask, training=True) for one in (mel, predicted)
+        )
+        off = tf.add_n([_distance(*pair) for pair in zip(wanted, found, strict=True)])
         return {
             ADVERSARIAL: _total(tf.square(1.0 - fake)) / count,
             FEATURES: off / count,

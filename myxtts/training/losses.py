@@ -88,8 +88,10 @@ class Counts(NamedTuple):
 
 def mel_loss(predicted, mel, lengths, count):
     """Mean absolute difference of log-mels [batch, frames, mels], in natural-log units."""
-    size = tf.shape(mel)[1]
-    difference = tf.abs(tf.cast(predicted[:, :size], tf.float32) - mel)
+    # Padding the truth needs no gradient; cutting the prediction would.
+    tail = tf.shape(predicted)[1] - tf.shape(mel)[1]
+    truth = tf.pad(mel, [[0, 0], [0, tail], [0, 0]])
+    difference = tf.abs(tf.cast(predicted, tf.float32) - truth)
     return masked_mean(tf.reduce_mean(difference, axis=-1), lengths, count)
 
 

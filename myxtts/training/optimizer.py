@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from myxtts.config.config import TrainingConfig
 from myxtts.models.layers import serialisable
+from myxtts.training.fused_adam import FusedAdam, FusedAdamW
 
 
 def build_optimizer(config: TrainingConfig, total_steps: int) -> keras.optimizers.Optimizer:
     """Adam with a warm-up; under a float16 policy its losses are scaled."""
-    kind = keras.optimizers.AdamW if config.weight_decay else keras.optimizers.Adam
+    kind = FusedAdamW if config.weight_decay else FusedAdam
     decay = {"weight_decay": config.weight_decay} if config.weight_decay else {}
     accumulation = config.gradient_accumulation_steps
     optimizer = kind(

@@ -81,7 +81,7 @@ def make_parts_step(
         return gradients, terms
 
     if graph:
-        compute_part = tf.function(compute_part, jit_compile=True if xla else None)
+        compute_part = tf.function(compute_part, jit_compile=True if xla else None, autograph=False)
 
     def step(batch: Batch, number: tf.Tensor) -> Metrics:
         batch = complete(batch)

@@ -219,6 +219,7 @@ def compile_step(
         packed,
         input_signature=[signature, tf.TensorSpec([], tf.int64)],
         jit_compile=True if xla and inner is None else None,
+        autograph=False,
     )
     if takes_many:
         return CompiledStep(
@@ -256,7 +257,8 @@ def _looped(
         )
         return rows.stack()
 
-    return tf.function(loop, input_signature=[stacked, tf.TensorSpec([], tf.int64)])
+    first = tf.TensorSpec([], tf.int64)
+    return tf.function(loop, input_signature=[stacked, first], autograph=False)
 
 
 def batch_signature(batch: Batch, n_mels: int) -> dict[str, tf.TensorSpec]:

@@ -6,7 +6,16 @@ import pytest
 import tensorflow as tf
 
 from myxtts.models.audio_encoder import AudioEncoder
-from myxtts.models.layers import AttentionBlock, ConvBlock, Modulation, positions, sequence_mask
+from myxtts.models.layers import (
+    AttentionBlock,
+    ConvBlock,
+    Dropout,
+    LayerNorm,
+    Modulation,
+    gelu,
+    positions,
+    sequence_mask,
+)
 from myxtts.models.prosody import ProsodyPredictor, scaled_energy, scaled_pitch
 from myxtts.models.text_encoder import TextEncoder
 
@@ -55,6 +64,77 @@ def test_modulation_scales_and_shifts_the_normalised_by_the_voice():
     np.testing.assert_allclose(layer(x, tf.constant([[9.0]])), [[[-1, 1]]], atol=1e-4)
     layer.voice.kernel.assign([[0.5, 0.0, 10.0, 20.0]])
     np.testing.assert_allclose(layer(x, tf.constant([[2.0]])), [[[18, 41]]], atol=1e-3)
+
+
+def test_modulation_has_the_values_and_the_gradients_of_its_parts():
+    layer = Modulation(DIM)
+    layer.build((None, None, DIM), (None, VOICE_DIM))
+    randomised(layer)
+    x, voice = tf.constant(3 + normal(2, TIME, DIM)), tf.constant(normal(2, VOICE_DIM))
+    wanted = tf.constant(normal(2, TIME, DIM, seed=6))
+
+    def by_parts():
+        scale, shift = tf.split(layer.voice(voice)[:, None, :], 2, axis=-1)
+        return layer.norm(x) * (1.0 + scale) + shift
+
+    def gradients(call):
+        with tf.GradientTape() as tape:
+            tape.watch([x, voice])
+            said = call()
+            loss = tf.reduce_sum(said * wanted)
+        weights = [one.value for one in layer.trainable_variables]
+        return said, *tape.gradient(loss, [x, voice, *weights])
+
+    for found, expected in zip(
+        gradients(lambda: layer(x, voice)), gradients(by_parts), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("own", "keras_has"),
+    [
+        (gelu, keras.activations.gelu),
+        (LayerNorm(), keras.layers.LayerNormalization(epsilon=1e-5)),
+    ],
+    ids=["gelu", "LayerNorm"],
+)
+def test_values_and_gradients_are_those_of_keras(own, keras_has):
+    x = tf.constant(3 * normal(2, TIME, DIM) + 1)
+    wanted = tf.constant(normal(2, TIME, DIM, seed=6))
+    results = []
+    for call in (own, keras_has):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            said = call(x)
+            loss = tf.reduce_sum(said * wanted)
+        results.append((said, tape.gradient(loss, x)))
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    layer, x = Dropout(0.1, seed=1), tf.ones([200, 100, 10])
+    dropped = layer(x, training=True).numpy()
+    kept = dropped[dropped != 0]
+    np.testing.assert_allclose(kept, 1 / 0.9, rtol=1e-4)
+    assert np.mean(dropped == 0) == pytest.approx(0.1, abs=0.003)
+    # No pattern between the two halves of one draw, nor between one call and the next.
+    is_dropped = dropped == 0
+    together = np.mean(is_dropped[..., ::2] & is_dropped[..., 1::2])
+    assert together == pytest.approx(0.01, abs=0.002)
+    again = layer(x, training=True).numpy() == 0
+    assert np.mean(is_dropped & again) == pytest.approx(0.01, abs=0.002)
+
+
+def test_dropout_follows_its_seed_and_rests_outside_of_training():
+    x = tf.constant(normal(3, TIME, DIM))
+    first, second = (Dropout(0.5, seed=7)(x, training=True) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert Dropout(0.5)(x) is x
+    odd = Dropout(0.5, seed=7)(x[..., :3], training=True)
+    assert odd.shape == (3, TIME, 3)
+    assert np.mean(odd.numpy() == 0) > 0.2
 
 
 @pytest.mark.parametrize("kind", [ConvBlock, lambda dim: AttentionBlock(dim, 2)])

@@ -38,6 +38,7 @@ from myxtts.models.vocoders.discriminators import MultiPeriodDiscriminator, Mult
 from myxtts.models.vocoders.neural import NeuralVocoder
 from myxtts.models.vocoders.registry import build_vocoder, in_float32
 from myxtts.training.ending import Ending
+from myxtts.training.fused_adam import FusedAdamW
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
 from myxtts.training.loop import Hook, Listener, StepRecord
 from myxtts.training.optimizer import WarmUp
@@ -202,10 +203,10 @@ class VocoderTrainer(TrainingRun):
             decay = keras.optimizers.schedules.ExponentialDecay(
                 rate, schedule.epoch_size, DECAY, staircase=True
             )
-            return keras.optimizers.AdamW(decay, weight_decay=0.01, beta_1=0.8, beta_2=0.99)
+            return FusedAdamW(decay, weight_decay=0.01, beta_1=0.8, beta_2=0.99)
         warm_up = WarmUp(rate, WARM_UP, schedule.total_steps, LAST_SHARE * rate)
         clip = self.config.training.gradient_clip_norm or None
-        return keras.optimizers.AdamW(warm_up, weight_decay=1e-4, beta_2=0.99, global_clipnorm=clip)
+        return FusedAdamW(warm_up, weight_decay=1e-4, beta_2=0.99, global_clipnorm=clip)
 
     def facts(self) -> dict[str, Any]:
         return {
