@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from myxtts.training.steps import CompiledStep
 
@@ -14,19 +15,19 @@ ITERATIONS = "iterations"
 class Counters:
     """The whole numbers of a run: seeds of dropout and counts of updates.
 
-    Each grows by the same in every step. Weights change last, when all gradients are there; by then
-    a step has had all its memory.
+    Each grows by the same in every step. Where the update `waits` for the norm of all gradients,
+    weights change last; by then a step has had all its memory.
     """
 
-    def __init__(self, variables: Mapping[str, Any]):
+    def __init__(self, variables: Mapping[str, Any], waits: bool):
         self._variables = {
-            name: one
-            for name, one in variables.items()
-            if np.issubdtype(str(one.dtype), np.integer)
+            name: one for name, one in variables.items() if tf.as_dtype(one.dtype).is_integer
         }
         self._began = {name: _values(one) for name, one in self._variables.items()}
         # A discriminator learns next to the model, and a scaled loss may skip an update.
-        self.is_simple = not any("adversary" in name or "scale" in name for name in variables)
+        self.is_simple = waits and not any(
+            "adversary" in name or "dynamic_scale" in name for name in variables
+        )
 
     def rewind(self, steps: int, single: bool) -> bool:
         """Set all to what they are after so many steps; False where that cannot be told.
@@ -46,7 +47,7 @@ class Counters:
             expected[name] = self._began[name] + each * steps
         for name, values in expected.items():
             variable = self._variables[name]
-            variable.assign(values.astype(str(variable.dtype)))
+            variable.assign(values.astype(tf.as_dtype(variable.dtype).as_numpy_dtype))
         return True
 
 

@@ -219,7 +219,10 @@ class TrainingRun:
         """What frees the device of the cache for a step that failed, if it can be taken again."""
         if not hasattr(source, "tenancy") or self.replicas.count > 1:
             return lambda steps: False  # the others would wait for a sum that never comes
-        counters = Counters(wired.variables)
+        optimizer = wired.optimizer
+        # Weights decay as soon as they were read.
+        waits = bool(optimizer.global_clipnorm) and not optimizer.weight_decay
+        counters = Counters(wired.variables, waits)
 
         def make_room(steps: int) -> bool:
             can_repeat = repeatable(wired.step, counters, steps - done, self.steps_per_call)
