@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # TensorFlow for the GPU where its driver answers.
 DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
 INSTALLED := $(VENV)/.installed-$(DEVICE)
-BENCHMARKS ?= features prepare input_pipeline scale kill_prepare prepare_cluster training_step griffin_lim kill_training replicas kill_cluster speaker_encoders timing_overhead verdict
+BENCHMARKS ?= features prepare input_pipeline resident scale kill_prepare prepare_cluster training_step griffin_lim kill_training replicas kill_cluster speaker_encoders timing_overhead verdict
 PYTEST_ARGS ?=
 STUDIO ?= ./studio
 

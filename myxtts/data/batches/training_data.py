@@ -17,6 +17,7 @@ from myxtts.data.batches.plan import BatchOptions, BatchPlan, describe_layout
 from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, loaded, refreshed, split_batches
+from myxtts.data.batches.tenancy import Tenancy
 from myxtts.data.corpus.language_check import check_languages
 from myxtts.data.corpus.utterance import CorpusError, with_speed_perturbation
 from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
@@ -42,6 +43,7 @@ READERS = {
     "host": "a thread copies batches from the cache",
     "filling": "features that are not stored are computed while the epoch runs",
     "grouped": "a thread copies batches of some shards while the next ones are fetched",
+    "resident": "batches are gathered on the device, which holds the cache",
     "runtime": "features are computed from the recordings in every epoch",
 }
 
@@ -69,6 +71,7 @@ class TrainingData:
         self.share: Share | None = None  # of every batch, where it is computed in parts
         # The reader of each part as it was logged last; None where nobody wants to know.
         self.readers: dict[str, str] | None = {}
+        self.tenancy = Tenancy()
         self.profiler = usable_profiler(config.data.profiler)
         corpus, held_out = read_corpora(config.data)
         self.corpus = corpus
@@ -108,9 +111,15 @@ class TrainingData:
         self.refresh()
         return self.train.plan(self.batch_options, epoch).skip(start)
 
-    def _own_batches(self, plan: BatchPlan, epoch: int) -> "Batches":
+    def release(self) -> bool:
+        """Free what the device holds of the cache; say whether that was anything."""
+        return self.tenancy.release()
+
+    def _own_batches(self, plan: BatchPlan, epoch: int, on_device: bool = False) -> "Batches":
         after = partial(self.train.plan, self.batch_options, epoch + 1)
-        batches = split_batches(self.train, plan, self.config.data, after)
+        data = self.config.data
+        residence = self.tenancy.of_split(self.train, data) if on_device else None
+        batches = split_batches(self.train, plan, data, after, residence)
         self._log_reader("training", batches.reader)
         return batches
 
@@ -147,10 +156,11 @@ class TrainingData:
         """The numbered batches of an epoch; where they are shared, with the part of each row."""
         plan = self._train_plan(epoch, start)
         if self.share is None:
-            yield from self._own_batches(plan, epoch).numbered()
+            yield from self._own_batches(plan, epoch, on_device=True).numbered()
             return
         shared = SharedPlan(plan, self.share, self.batch_options.per_speaker)
-        for number, batch in self._own_batches(shared.plan, epoch).numbered(with_empty=True):
+        own = self._own_batches(shared.plan, epoch, on_device=True)
+        for number, batch in own.numbered(with_empty=True):
             parts = shared.parts_of(number, np.asarray(batch["index"]))
             yield number, batch | {"part": as_tensor(parts)}
 

@@ -51,6 +51,11 @@ class SegmentPlan:
         """What is left after some batches."""
         return replace(self, skipped=self.skipped + batches)
 
+    def part(self, batch: int) -> "SegmentPlan":
+        """One of the batches alone."""
+        rows = self._rows(batch)
+        return replace(self, order=self.order[rows], first=self.first[rows], skipped=0)
+
     def shared(self, share: Share) -> tuple["SegmentPlan", np.ndarray]:
         """One replica's own segments of every batch, which are all of one size, and their parts."""
         size = min(self.batch_size, len(self.order))
