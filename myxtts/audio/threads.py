@@ -45,15 +45,11 @@ def _leave() -> None:
 
 
 def _limited() -> Any:
-    return _controller().limit(limits=1, user_api="blas")
+    # Looked for each time: SciPy's own BLAS is loaded when it is first needed.
+    return ThreadpoolController().limit(limits=1, user_api="blas")
 
 
 @cache
 def _setter() -> ThreadPoolExecutor:
     """The one thread that sets the limit: threadpoolctl works only in the first that does."""
     return ThreadPoolExecutor(1, thread_name_prefix="blas-limit")
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -220,6 +220,7 @@ def test_blas_does_not_spread_what_the_queue_spreads(opened):
             )
             return super().synthesize(*said)
 
+    fake_synthesizer().speak("Hello.")  # which loads what is loaded late
     job, reader = submit(opened(), fake_synthesizer(Curious()), "Hello.")
     assert len(reader.rest(job)) == 1
     assert used and set(used) == {1}
