@@ -1,9 +1,10 @@
 """Make the tables of the Persian front end from annotated texts.
 
 Usage: python tools/persian_tables.py --farsdat FarsDat.csv --treebank fa_perdt-ud-*.conllu
-       [--gruut gruut_lang_fa] [--homorich HomoRich.csv] [--output myxtts/.../tables]
+       [--gruut gruut_lang_fa | --own-classes] [--homorich HomoRich.csv] [--output tables]
 
-Without --gruut the word classes of the package are used as they are. The same files give the same
+--gruut takes word classes from the tagger in that package, --own-classes from the treebank.
+Without either those of the package are used as they are. The same files give the same
 tables, byte by byte.
 """
 
@@ -37,6 +38,11 @@ def main() -> None:
         trees = [sentence for path in args.treebank for sentence in read_treebank(path)]
         if args.gruut:
             trees = _teach(args.gruut, trees, args.output)
+        elif args.own_classes:
+            from tools.persian.treebank_classes import treebank_classes
+
+            classes = treebank_classes(args.treebank, [*trees, *farsdat])
+            _write_classes(classes, args.output / "word_classes.npz")
         _make_tagger(farsdat, trees, args.output)
         pronunciations.write(farsdat, args.output / "words.tsv")
     if args.homorich:
@@ -86,6 +92,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--farsdat", type=Path, metavar="CSV", help="FarsDat.csv of GE2PE")
     parser.add_argument("--treebank", type=Path, nargs="*", default=[], metavar="CONLLU")
     parser.add_argument("--gruut", type=Path, metavar="DIR", help="the folder gruut_lang_fa")
+    parser.add_argument("--own-classes", action="store_true", help="classes from the treebank")
     parser.add_argument("--homorich", type=Path, metavar="CSV", help="HomoRich as a CSV file")
     parser.add_argument("--output", type=Path, default=TABLES, metavar="DIR")
     return parser.parse_args()

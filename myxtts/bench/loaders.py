@@ -16,14 +16,13 @@ from myxtts.data.batches.plan import BatchPlan
 from myxtts.data.batches.profiler import SilentProfiler
 from myxtts.data.batches.split import Split, open_stores
 from myxtts.data.batches.training_data import batch_options
-from myxtts.data.features.corpora import read_corpora
+from myxtts.data.features.corpora import build_tokenizer, read_corpora
 from myxtts.data.features.keys import keys_of
 from myxtts.data.features.location import locate_cache
 from myxtts.data.features.prepare import prepare
 from myxtts.errors import UserError
 from myxtts.monitoring.progress import Progress
 from myxtts.monitoring.verdict import GOOD_MS, MODERATE_MS, loading_grade
-from myxtts.text.tokenizer import Tokenizer
 
 STEP_MS = (5, 10, 20, 50)
 NAIVE = "naive: np.load per utterance"
@@ -159,7 +158,7 @@ class _Loader:
 def _prepared_split(config: XTTSConfig, progress: Progress | None) -> Split:
     """Every utterance of the corpus whose features could be stored, opened."""
     corpus, _ = read_corpora(config.data)
-    tokenizer = Tokenizer.build(corpus.languages, config.data.text_units)
+    tokenizer = build_tokenizer([corpus], config.data)
     location = locate_cache(corpus.root, config.data, tokenizer)
     prepare(
         corpus.utterances,

@@ -115,6 +115,11 @@ class DataConfig(Section):
         choices=("characters", "phonemes", "piper"),
         affects="features",
     )
+    espeak_alone: bool = option(
+        False,
+        "read phonemes by espeak-ng, without a language's own front end",
+        affects="features",
+    )
 
     # The cache
     preprocessing_mode: str = option(

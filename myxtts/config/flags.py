@@ -58,6 +58,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--pitch-method",), "data.pitch_method"),
     Flag(("--loudness-lufs",), "data.loudness_lufs"),
     Flag(("--text-units",), "data.text_units"),
+    Flag(("--espeak-alone",), "data.espeak_alone", "true"),
     Flag(("--preprocessing-mode",), "data.preprocessing_mode"),
     Flag(("--cache-dir",), "data.cache_dir"),
     Flag(("--local-cache-dir",), "data.local_cache_dir"),

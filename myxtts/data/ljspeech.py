@@ -44,7 +44,7 @@ class LJSpeechDataset:
         # With a corpus for validation, the subset "val" is all of that one.
         self.corpus = held_out if held_out and subset == "val" else training
         self.subset = subset
-        self.tokenizer = build_tokenizer(self.corpora, self.config.data.text_units)
+        self.tokenizer = build_tokenizer(self.corpora, self.config.data)
         self.location = locate_cache(self.corpus.root, self.config.data, self.tokenizer).pull()
 
     @property

@@ -22,6 +22,9 @@ from myxtts.demo_corpus.voices import DEFAULT_PITCH, ESPEAK_LANGUAGE, UNSEEN, VO
 from myxtts.errors import UserError
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.progress import Progress
+from myxtts.text.cleaners import normalise
+from myxtts.text.languages import get_language
+from myxtts.text.phonemes import phonemize
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +88,7 @@ def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[st
     """Give each voice an equal share of the sentences, and cut each share into jobs.
 
     A job is the work of one process: {"voice", "rate", "pitch", "lines": [[id, sentence], ...]}.
+    With "reader" the front end of that language says how espeak pronounces them.
     """
     jobs = []
     share = len(sentences) // len(voices)
@@ -93,6 +97,7 @@ def plan_jobs(language: str, voices: Sequence[DemoVoice], sentences: Sequence[st
         lines = [[f"{voice.name}-{i:04d}", text] for i, text in enumerate(own, start=1)]
         espeak_name = f"{ESPEAK_LANGUAGE[language]}+{voice.variant}"
         settings = {"voice": espeak_name, "rate": voice.rate, "pitch": voice.pitch}
+        settings |= {"reader": language} if get_language(language).as_espeak_codes else {}
         jobs += [settings | {"lines": lines[i : i + CHUNK]} for i in range(0, share, CHUNK)]
     return jobs
 
@@ -131,7 +136,7 @@ def _speak(folder: Path, job: dict) -> None:
     script = Path(__file__).with_name("espeak.py")
     process = subprocess.run(
         [sys.executable, "-P", str(script), str(folder)],
-        input=json.dumps(job),
+        input=json.dumps(_pronounced(job)),
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -145,6 +150,18 @@ def _speak(folder: Path, job: dict) -> None:
             f"into {folder}: {reason}. Check the free space there, and that espeakng-loader "
             "is whole: pip install --force-reinstall espeakng-loader."
         )
+
+
+def _pronounced(job: dict) -> dict:
+    """A job with the codes of phonemes in place of its sentences, where espeak misreads them."""
+    if "reader" not in job:
+        return job
+    language = job["reader"]
+    write = get_language(language).as_espeak_codes
+    names, sentences = zip(*job["lines"], strict=True)
+    spoken = phonemize([normalise(sentence, language) for sentence in sentences], language)
+    lines = [[name, write(ipa)] for name, ipa in zip(names, spoken, strict=True)]
+    return job | {"lines": lines, "has_codes": True}
 
 
 def _check_espeak(voices: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ import soundfile
 SAMPLE_RATE = 22050
 SYNCHRONOUS, DONT_EXIT = 2, 0x8000
 RATE, PITCH = 1, 3
-CHARACTERS, UTF8 = 1, 1
+CHARACTERS, UTF8, CODES = 1, 1, 0x100
 
 Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
@@ -25,9 +25,12 @@ Callback = ctypes.CFUNCTYPE(
 
 
 def main(folder: Path) -> None:
-    """Do the job on standard input: {"voice", "rate", "pitch", "lines": [[id, sentence], ...]}."""
+    """Do the job on standard input: {"voice", "rate", "pitch", "lines": [[id, sentence], ...]}.
+
+    With "has_codes" what stands in [[ ]] is espeak's own codes of phonemes.
+    """
     job = json.load(sys.stdin.buffer)
-    voice = EspeakVoice(job["voice"], job["rate"], job["pitch"])
+    voice = EspeakVoice(job["voice"], job["rate"], job["pitch"], job.get("has_codes", False))
     for name, sentence in job["lines"]:
         samples = level(trim(voice.say(sentence)))
         # Encoded in memory: libsndfile does not say why a write failed.
@@ -39,7 +42,8 @@ def main(folder: Path) -> None:
 class EspeakVoice:
     """espeak-ng, opened once with one voice; `say` gives its samples."""
 
-    def __init__(self, voice: str, rate: int, pitch: int):
+    def __init__(self, voice: str, rate: int, pitch: int, has_codes: bool = False):
+        self._flags = UTF8 | CODES if has_codes else UTF8
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
         self._chunks: list[np.ndarray] = []
         data = espeakng_loader.get_data_path()
@@ -59,7 +63,7 @@ class EspeakVoice:
         # The breath of a voice is noise, which espeak-ng would seed with the time.
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(1))
         text = sentence.encode("utf-8") + b"\0"
-        self._library.espeak_Synth(text, len(text), 0, CHARACTERS, 0, UTF8, None, None)
+        self._library.espeak_Synth(text, len(text), 0, CHARACTERS, 0, self._flags, None, None)
         self._library.espeak_Synchronize()
         if not self._chunks:
             raise RuntimeError(f"espeak-ng said nothing for {sentence!r}")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
 
 BATCH = 16
+BARELY_HEARD = 2  # frames
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,21 @@ def alignment_facts(
         "longest sound in an alignment, s": longest * frame_seconds,
         "correlation of predicted and aligned durations": duration_correlation(alignments),
     }
+
+
+def heard_sounds(
+    voice: "Voice", texts: Sequence[str], durations: Sequence[np.ndarray], language: str
+) -> tuple[int, int]:
+    """How many sounds that the front end adds, such as ezafes, last longer than two frames.
+
+    Also how many there are. `durations` are the frames [tokens] of the tokens of each text.
+    """
+    frames = [
+        own[place]
+        for text, own in zip(texts, durations, strict=True)
+        for place in voice.tokenizer.added_sounds(text, language)
+    ]
+    return sum(bool(one > BARELY_HEARD) for one in frames), len(frames)
 
 
 def duration_correlation(alignments: Sequence[Alignment]) -> float:

@@ -5,7 +5,7 @@ import math
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,6 +21,9 @@ from myxtts.monitoring.progress import Progress
 
 Recording = tuple[np.ndarray, int]  # samples and their rate
 WHISPER_FOLDER = "MYXTTS_WHISPER_DIR"  # the environment variable that names it
+BATCH = 16  # recordings that are decoded together
+_WINDOW = 30  # seconds that Whisper hears at once
+_SEEKS = 100  # its frames per second
 BEAM_SIZE = 5  # as in the published error rates of Whisper
 # Without them, faster-whisper would look on the network, or fail.
 _WHISPER_FILES = ("model.bin", "config.json", "tokenizer.json", "vocabulary.*")
@@ -30,8 +33,13 @@ class Asr(ABC):
     """Transcribes speech."""
 
     name: str
-    at_once: int  # recordings that are transcribed in parallel
+    at_once: int  # recordings that are transcribed together
     sample_rate = 16000
+
+    @property
+    def in_parallel(self) -> int:
+        """How many recordings take the time of one."""
+        return self.at_once
 
     @property
     @abstractmethod
@@ -55,6 +63,38 @@ class Asr(ABC):
     ) -> list[str]:
         """Transcribe recordings independently of each other."""
         return map_on_cores(lambda one: self.transcribe(*one), recordings, progress, self.at_once)
+
+
+class BatchAsr(Asr):
+    """Transcribes several recordings together, on all cores."""
+
+    at_once = BATCH
+    in_parallel = 1  # a batch takes at most the time of its recordings one by one
+
+    @abstractmethod
+    def _decode(self, waves: list[np.ndarray]) -> list[str]:
+        """The texts of recordings at its own sample rate."""
+
+    def _segments(self, samples: np.ndarray) -> list[str]:
+        return self._decode([samples])
+
+    def transcribe_many(
+        self, recordings: Sequence[Recording], progress: Progress | None = None
+    ) -> list[str]:
+        """Transcribe recordings in batches; silence has no text and is not decoded."""
+        texts = [""] * len(recordings)
+        heard = [place for place, one in enumerate(recordings) if not is_silent(one[0])]
+        for start in range(0, len(heard), BATCH):
+            batch = heard[start : start + BATCH]
+            found = self._decode([self._resample(*recordings[place]) for place in batch])
+            for place, text in zip(batch, found, strict=True):
+                texts[place] = text.strip()
+            if progress:
+                progress(min(start + BATCH, len(heard)), len(heard))
+        return texts
+
+    def _resample(self, samples: np.ndarray, sample_rate: int) -> np.ndarray:
+        return soxr.resample(np.asarray(samples, np.float32), sample_rate, self.sample_rate)
 
 
 def asr_for(language: str, model: str | os.PathLike | None = None) -> "Asr | None":
@@ -81,7 +121,7 @@ def time_first(
     began = clock()
     heard = asr.transcribe_many(recordings[:1])
     took = clock() - began
-    left = took * (len(recordings) - 1) / asr.at_once
+    left = took * (len(recordings) - 1) / asr.in_parallel
     return heard, (
         f"listening to {len(recordings)} recordings with {asr.name}: about "
         f"{_duration(left)} (the first took {took:.1f} s)"
@@ -123,19 +163,17 @@ class Moonshine(Asr):
         return super().transcribe_many(recordings, progress)
 
 
-class Whisper(Asr):
+class Whisper(BatchAsr):
     """A Whisper model in a local folder, as CTranslate2 stores it, run by faster-whisper.
 
-    It transcribes one recording at a time with all cores: faster-whisper batches windows of one
-    long recording, and a sentence is a single window.
+    faster-whisper batches clips of one recording, so recordings are put one after another.
     """
-
-    at_once = 1
 
     def __init__(self, folder: str | os.PathLike, language: str):
         folder = Path(folder).expanduser()
         self.name = f"whisper {folder.resolve().name}"
-        self._folder, self._model = folder, _open_whisper(folder)
+        self._folder = folder
+        self._model, self._batched = _open_whisper(folder)
         self._language = language.split("-")[0]  # it knows Chinese as zh
         if self._language not in self._model.supported_languages:
             known = ", ".join(self._model.supported_languages)
@@ -148,19 +186,42 @@ class Whisper(Asr):
     def identity(self) -> str:
         """Its weights, the version of what runs them, the language and the settings."""
         files = [path for name in _WHISPER_FILES for path in self._folder.glob(name)]
-        ran_by = f"faster-whisper {version('faster-whisper')}, beam {BEAM_SIZE}"
+        ran_by = f"faster-whisper {version('faster-whisper')}, beam {BEAM_SIZE}, in batches"
         return f"{ran_by}|{self._language}|{files_hash(files)}"
 
-    def _segments(self, samples: np.ndarray) -> Iterator[str]:
-        segments, _ = self._model.transcribe(
-            samples,
-            language=self._language,
-            beam_size=BEAM_SIZE,
-            temperature=0.0,  # higher ones sample words at random
-            without_timestamps=True,  # unused, and each is a token to decode
-            condition_on_previous_text=False,
-        )
-        return (segment.text for segment in segments)
+    def _decode(self, waves: list[np.ndarray]) -> list[str]:
+        most = _WINDOW * self.sample_rate
+        texts = [self._read_long(wave) if len(wave) > most else "" for wave in waves]
+        clips, parts, owners = [], [], {}
+        second = 0  # each recording begins at a whole one
+        for place, wave in enumerate(waves):
+            if 0 < len(wave) <= most:
+                seconds = math.ceil(len(wave) / self.sample_rate)
+                clips.append({"start": second, "end": second + len(wave) / self.sample_rate})
+                parts.append(np.pad(wave, (0, seconds * self.sample_rate - len(wave))))
+                owners[second] = place
+                second += seconds
+        if clips:
+            options = {"clip_timestamps": clips, "batch_size": BATCH, "vad_filter": False}
+            segments, _ = self._batched.transcribe(
+                np.concatenate(parts), **options, **self._options()
+            )
+            for segment in segments:
+                texts[owners[segment.seek // _SEEKS]] += segment.text
+        return texts
+
+    def _read_long(self, samples: np.ndarray) -> str:
+        segments, _ = self._model.transcribe(samples, **self._options())
+        return " ".join(segment.text.strip() for segment in segments)
+
+    def _options(self) -> dict[str, object]:
+        return {
+            "language": self._language,
+            "beam_size": BEAM_SIZE,
+            "temperature": 0.0,  # higher ones sample words at random
+            "without_timestamps": True,  # unused, and each is a token to decode
+            "condition_on_previous_text": False,
+        }
 
 
 ASRS = {"en": Moonshine}
@@ -208,6 +269,7 @@ def _open_whisper(folder: Path):
     package = import_extra("faster_whisper", "faster-whisper, which runs Whisper,", "whisper")
     try:
         threads = available_cores()
-        return package.WhisperModel(str(folder), cpu_threads=threads, local_files_only=True)
+        model = package.WhisperModel(str(folder), cpu_threads=threads, local_files_only=True)
+        return model, package.BatchedInferencePipeline(model)
     except Exception as error:  # its tokenizers raise nothing narrower for a broken file
         raise UserError(f"the Whisper model in {folder} cannot be opened: {error}") from error

@@ -1,21 +1,16 @@
 """Recognisers of sherpa-onnx in a local folder: a CTC model, a transducer, or Whisper."""
 
 import os
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import soxr
 
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import Asr, Recording, files_hash
+from myxtts.evaluation.asr import BatchAsr, files_hash
 from myxtts.evaluation.extras import import_extra
-from myxtts.evaluation.metrics.levels import is_silent
 from myxtts.monitoring.cores import available_cores
-from myxtts.monitoring.progress import Progress
 
-BATCH = 16  # recordings that are decoded together
 _LONG_KINDS = ("encoder", "decoder", "joiner")
 
 
@@ -25,10 +20,8 @@ def is_sherpa_folder(folder: str | os.PathLike) -> bool:
     return any(path.glob("*tokens.txt")) and any(path.glob("*.onnx"))
 
 
-class Sherpa(Asr):
+class Sherpa(BatchAsr):
     """A model of sherpa-onnx, which decodes recordings in batches on all cores."""
-
-    at_once = BATCH
 
     def __init__(self, folder: str | os.PathLike, language: str):
         self._folder = Path(folder).expanduser()
@@ -40,27 +33,6 @@ class Sherpa(Asr):
         """Its weights and the version of what runs them."""
         files = [*self._folder.glob("*.onnx"), *self._folder.glob("*tokens.txt")]
         return f"sherpa-onnx {version('sherpa-onnx')}|{files_hash(files)}"
-
-    def _segments(self, samples: np.ndarray) -> list[str]:
-        return self._decode([samples])
-
-    def transcribe_many(
-        self, recordings: Sequence[Recording], progress: Progress | None = None
-    ) -> list[str]:
-        """Transcribe recordings in batches; silence has no text and is not decoded."""
-        texts = [""] * len(recordings)
-        heard = [place for place, one in enumerate(recordings) if not is_silent(one[0])]
-        for start in range(0, len(heard), BATCH):
-            batch = heard[start : start + BATCH]
-            found = self._decode([self._resample(*recordings[place]) for place in batch])
-            for place, text in zip(batch, found, strict=True):
-                texts[place] = text.strip()
-            if progress:
-                progress(min(start + BATCH, len(heard)), len(heard))
-        return texts
-
-    def _resample(self, samples: np.ndarray, sample_rate: int) -> np.ndarray:
-        return soxr.resample(np.asarray(samples, np.float32), sample_rate, self.sample_rate)
 
     def _decode(self, waves: list[np.ndarray]) -> list[str]:
         streams = []

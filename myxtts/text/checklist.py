@@ -10,6 +10,7 @@ from myxtts.text.language import Language
 from myxtts.text.languages import get_language
 from myxtts.text.phonemes import open_reader, phonemize
 
+_BY_RULES = ("en", "fa")
 _DATES = ("2024-05-03", "03.05.2024", "03/05/2024")
 
 
@@ -63,7 +64,7 @@ def _dates(row: Language) -> tuple[bool, str]:
         numbers = [normalise(n, row.code) for n in re.findall(r"\d+", date)]
         plain = [normalise(str(int(n)), row.code) for n in re.findall(r"\d+", date)]
         if (
-            not re.search(r"\d", said)
+            not _has_digits(said, row)
             and not any(
                 _words(said) == _words(" ".join(order))
                 for order in (numbers, plain, numbers[::-1], plain[::-1])
@@ -76,14 +77,34 @@ def _dates(row: Language) -> tuple[bool, str]:
 
 def _times(row: Language) -> tuple[bool, str]:
     said = normalise("14:30", row.code)
-    return not re.search(r"[\d:]", said), f"14:30 is {said}"
+    return ":" not in said and not _has_digits(said, row), f"14:30 is {said}"
 
 
 def _abbreviations(row: Language) -> tuple[bool, str]:
-    if row.expand is not None:
+    if row.code in _BY_RULES:
         return True, "rules of its own"
+    said = [f"{short} is {words}" for short, words in row.abbreviation_words.items()]
+    if said:
+        return True, f"{len(said)} are said: {', '.join(said[:3])}"
     shown = " ".join(sorted(row.abbreviations)[:6])
-    return bool(row.abbreviations), f"not sentence ends: {shown}" if shown else "none are listed"
+    return False, f"only as no sentence ends: {shown}" if shown else "none are listed"
+
+
+_ORDINALS = ("3rd", "3ام", "3e", "3º", "3. a", "am 3. mai", "3 мая", "3 maja", "3. května")
+_PREFIXED_ORDINALS = {"Han": "第3", "Kana": "第3", "Hangul": "제3"}
+
+
+def _ordinals(row: Language) -> tuple[bool, str]:
+    """An ordinal is read as one where it differs from its number, or has a word before it."""
+    if row.script in _PREFIXED_ORDINALS:
+        return _said(_PREFIXED_ORDINALS[row.script], row)
+    plain = _words(normalise("3", row.code))[:1]
+    for text in _ORDINALS:
+        said = normalise(text, row.code)
+        added = set(_words(said)) - set(plain) - set(re.findall(r"[^\W\d]+", text))
+        if added and not (_has_digits(said, row) or re.search("[º.]", said)):
+            return True, f"{text} is {said}"
+    return False, f"{_ORDINALS[0]} is {normalise(_ORDINALS[0], row.code)}"
 
 
 def _phonemes(row: Language) -> tuple[bool, str]:
@@ -116,7 +137,13 @@ def _judged(row: Language) -> tuple[bool, str]:
 
 def _said(text: str, row: Language) -> tuple[bool, str]:
     said = normalise(text, row.code)
-    return not re.search(r"\d", said), f"{text} is {said}"
+    by_voice = ", which the voice says" if re.search(r"\d", said) else ""
+    return not _has_digits(said, row), f"{text} is {said}{by_voice}"
+
+
+def _has_digits(said: str, row: Language) -> bool:
+    """Whether digits are left that nobody says; some voices say them by themselves."""
+    return bool(re.search(r"\d", said)) and row.num2words_code is not None
 
 
 def _longer(text: str, bare: str, row: Language) -> tuple[bool, str]:
@@ -142,6 +169,7 @@ _CHECKS = {
     "money": _money,
     "dates": _dates,
     "times": _times,
+    "ordinals": _ordinals,
     "abbreviations": _abbreviations,
     "phonemes": _phonemes,
     "front end": _reader,

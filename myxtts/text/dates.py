@@ -15,15 +15,59 @@ def say_dates(text: str, language: Language) -> str:
     """Write the month of a date as a word; day and year stay numbers, for the rules after this."""
     if not language.months:
         return text
+    text = _say_written_dates(text, language)
     text = _YEAR_FIRST.sub(lambda m: _date(m, m[3], m[2], m[1], language), text)
     return _DAY_FIRST.sub(lambda m: _date(m, m[1], m[3], m[4], language), text)
+
+
+def _say_written_dates(text: str, language: Language) -> str:
+    """Say the day next to the name of a month, "3. Mai", where it is not said as a number."""
+    names = "|".join(map(re.escape, sorted(language.months, key=len, reverse=True)))
+    if language.date.find("{month}") < language.date.find("{day}"):
+        text = re.sub(rf"(?i)(\d{{4}})\. ({names})\b", r"\1 \2", text)
+        pattern = rf"(?i)\b({names}) (\d{{1,2}})(?:\.(?=\s|$)|(?![\d.,:-]))"
+        return re.sub(pattern, lambda m: _month_first(m, language), text)
+    if not language.days and "{ordinal}" not in language.date:
+        return text
+    dot = r"\." if language.has_dotted_ordinals else ""
+    mark = rf"(?:{dot} ?|\s)" if dot else r"\s"
+    year = (
+        r"(?:\s(\d{4})(?:\s(?:roku|r\.|года|г\.))?(?![\d.,]\d))?" if language.year_words else "()"
+    )
+    pattern = rf"(?i)(?:\b(\w+) )?(?<![\d.,:])\b(\d{{1,2}}){mark}({names})\b{year}"
+    return re.sub(pattern, lambda m: _day_first(m, language), text)
+
+
+def _month_first(match: re.Match[str], language: Language) -> str:
+    day = language.days.get(int(match[2]))
+    is_end = match[0].endswith(".") and match.end() == len(match.string)
+    return f"{match[1]} {day}{'.' if is_end else ''}" if day else match[0]
+
+
+def _day_first(match: re.Match[str], language: Language) -> str:
+    before, number, month, year = match[1], int(match[2]), match[3], match[4]
+    if not 1 <= number <= _LONGEST_MONTH:
+        return match[0]
+    if "{ordinal}" in language.date:
+        ending = language.day_endings.get((before or "").lower(), language.day_endings[""])
+        day = spell_number(number, language.num2words_code or "en", "ordinal") + ending
+    elif number not in language.days:
+        return match[0]
+    else:
+        day = language.days[number]
+    if year and language.year_words:
+        month = f"{month} {language.year_words(int(year))}"
+    return f"{before + ' ' if before else ''}{day} {month}"
 
 
 def say_times(text: str, language: Language) -> str:
     """Put the words of a time of day between its numbers; full hours have no minutes."""
     if not language.clock:
         return text
-    return _TIME.sub(lambda match: _time(match, language), text)
+    unit = language.full_hour.replace("{hour}", "").strip()
+    said = rf"(?:\s{unit}\b)?" if unit else ""  # "8:30 Uhr" has one "uhr"
+    pattern = rf"(?i){_TIME.pattern}{said}"
+    return re.sub(pattern, lambda match: _time(match, language), text)
 
 
 def _date(match: re.Match[str], day: str, month: str, year: str, language: Language) -> str:
@@ -34,10 +78,13 @@ def _date(match: re.Match[str], day: str, month: str, year: str, language: Langu
     if "{ordinal}" in language.date:
         words = spell_number(number, language.num2words_code or "en", "ordinal")
         return language.date.format(ordinal=words, month=name, year=year)
-    return language.date.format(day=number, month=name, year=year)
+    if language.year_words is not None:
+        year = language.year_words(int(year))
+    day = language.days.get(number, str(number))
+    return language.date.format(day=day, month=name, year=year)
 
 
 def _time(match: re.Match[str], language: Language) -> str:
     hour, minute = int(match[1]), int(match[2])
     words = language.clock if minute else language.full_hour
-    return words.format(hour=hour, minute=minute)
+    return words.format(hour=language.hours.get(hour, hour), minute=minute)

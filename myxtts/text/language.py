@@ -43,6 +43,9 @@ class TextReader(Protocol):
     def phonemize(self, texts: Sequence[str]) -> list[str]:
         """Return the IPA of each text, with its punctuation."""
 
+    def added_sounds(self, text: str) -> list[str]:
+        """Return the IPA of a text up to and with each sound that no letter writes, an ezafe."""
+
     def explain(self, text: str) -> list[SpokenWord]:
         """Return the words of one text, with what was decided about each."""
 
@@ -69,8 +72,21 @@ class Language:
     symbol_words: SymbolWords | None = None
     months: tuple[str, ...] = ()  # as they stand in a date; with them, dates are read
     date: str = "{day} {month} {year}"  # {ordinal} is the day as an ordinal in words
+    days: Mapping[int, str] = field(default_factory=dict)  # that are not said as a number
+    year_words: Callable[[int], str] | None = None  # in a date, if not said as a number
     clock: str = ""  # how a time of day is said: "{hour} uhr {minute}"
     full_hour: str = "{hour}"  # and one without minutes
+    hours: Mapping[int, str] = field(default_factory=dict)  # that are not said as a number
+    day_endings: Mapping[str, str] = field(default_factory=dict)  # by the word before, "am dritten"
+    ordinal_marks: Mapping[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # after digits; an end of num2words' ordinal, and what is said instead
+    special_ordinals: Mapping[str, str] = field(default_factory=dict)  # "1er" is "premier"
+    ordinals_before_nouns: Mapping[str, str] = field(default_factory=dict)  # ends that shorten
+    says_hundreds: bool = False  # 1984 is nineteen hundred eighty-four
+    number_repairs: tuple[tuple[str, str], ...] = ()  # patterns in what num2words says
+    agree: Callable[[str, str], str] | None = None  # a number in words, and the word after it
+    abbreviation_words: Mapping[str, str] = field(default_factory=dict)  # "Dr." is "doktor"
     lower_case: Mapping[str, str] = field(default_factory=dict)  # letters with a case of their own
     foreign_forms: Mapping[str, str] = field(default_factory=dict)  # letters of other keyboards
     has_joiners: bool = False  # zero-width non-joiners are part of the spelling
@@ -82,6 +98,9 @@ class Language:
     espeak_spellings: Mapping[str, str] = field(
         default_factory=dict
     )  # letters that it reads wrongly
+    as_espeak_codes: Callable[[str], str] | None = (
+        None  # makes espeak speak the phonemes of the reader
+    )
     reader_packages: tuple[str, ...] = ()  # optional packages that the reader imports
     reader_letters: str = ""  # a class of characters that only the reader can say
     reader_extra: str = ""  # the extra to install for them
@@ -96,6 +115,7 @@ class Language:
     # Sentences
     abbreviations: frozenset[str] = frozenset()  # words whose dot does not end a sentence
     has_dotted_ordinals: bool = False  # "3." is "third"
+    has_plain_ordinals: bool = False  # whose end depends on nothing
     hard_sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by difficulty
 
     # The guess of a language: words that several languages have count less.

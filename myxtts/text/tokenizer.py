@@ -67,8 +67,16 @@ class Tokenizer:
         return Tokenizer, (self.symbols, self.languages, self.units, self.readers)
 
     @classmethod
-    def build(cls, languages: Sequence[str] = ("en",), units: str = "characters") -> "Tokenizer":
-        """Make the table for some languages: it depends on nothing else, not on their order."""
+    def build(
+        cls,
+        languages: Sequence[str] = ("en",),
+        units: str = "characters",
+        espeak_alone: bool = False,
+    ) -> "Tokenizer":
+        """Make the table for some languages: it depends on nothing else, not on their order.
+
+        With `espeak_alone` no language is read by a reader of its own.
+        """
         if units not in UNITS:
             raise TextError(f"unknown units {units!r}: choose one of {', '.join(UNITS)}")
         codes = [get_language(code).code for code in languages]
@@ -77,19 +85,19 @@ class Tokenizer:
         codes = [code for code in LANGUAGES if code in codes]
         if units != CHARACTERS:
             table = symbols.phoneme_table() if units == PHONEMES else symbols.piper_table()
-            return cls(table, codes, units)
+            return cls(table, codes, units, () if espeak_alone else None)
         spoken = [LANGUAGES[code] for code in codes]
         letters = "".join(language.alphabet for language in spoken)
         has_bytes = any(item.is_open_script for item in spoken)
         return cls(symbols.character_table(letters, has_bytes), codes, units)
 
-    def with_languages(self, languages: Iterable[str]) -> "Tokenizer":
+    def with_languages(self, languages: Iterable[str], espeak_alone: bool = False) -> "Tokenizer":
         """The same table, with the same ids, for more languages: it must hold all they need."""
         codes = [get_language(code).code for code in languages]
         added = [code for code in dict.fromkeys(codes) if code not in self.languages]
         for code in added:
             self._check_letters(code)
-        readers = (*self.readers, *_with_readers(added, self.units))
+        readers = (*self.readers, *(() if espeak_alone else _with_readers(added, self.units)))
         return Tokenizer(self.symbols, (*self.languages, *added), self.units, readers)
 
     @property
@@ -126,6 +134,15 @@ class Tokenizer:
     def split(self, texts: Sequence[str], language: str = "en") -> list[list[str]]:
         """Return the units of texts, characters or phonemes, that `encode` looks up."""
         return [list(self._split(units)) for units in self._to_units(texts, language)]
+
+    def added_sounds(self, text: str, language: str) -> list[int]:
+        """Return the places in `encode(text)` of sounds that a reader adds, such as ezafes."""
+        reader = phonemes.open_reader(language) if language in self.readers else None
+        if reader is None:
+            return []
+        heads = reader.added_sounds(normalise(text, language))
+        units = [self._split(head) for head in heads]
+        return [sum(len(self._found(unit, language)[0]) for unit in own) for own in units]
 
     def look_up(self, unit: str, language: str = "en") -> _Found:
         """Return the ids of a unit of `split`, and the characters of it that have none."""

@@ -294,7 +294,9 @@ def judge(
         evaluations=evaluations,
         audio={title: audio_folder(settings, title) for title in spoken},
         verdicts=verdicts(evaluations[MAIN]),
-        facts=completeness(evaluations[MAIN]) | alignment_facts(alignments, frame_seconds),
+        facts=completeness(evaluations[MAIN])
+        | alignment_facts(alignments, frame_seconds)
+        | ezafes(voice, evaluations[MAIN]),
         folders={"All recordings": settings.audio},
         not_measured=unmeasured(evaluations[MAIN]),
     )
@@ -325,6 +327,25 @@ def completeness(main: "Evaluation") -> dict[str, float | int | str]:
         "length ratio, spoken / recorded": sum(spoken) / sum(recorded),
         "least and greatest length ratio": f"{min(ratios):.2f}, {max(ratios):.2f}",
     }
+
+
+def ezafes(voice: "Voice", main: "Evaluation") -> dict[str, str]:
+    """How many ezafes that the front end writes are heard in recordings and in speech."""
+    from myxtts.evaluation.alignment import BARELY_HEARD, heard_sounds
+
+    subject = main.subject
+    texts = [one.text for one in subject.sentences]
+    sources = {
+        "recordings": [one.aligned_durations for one in subject.alignments],
+        "speech": [one.durations for one in subject.sentences],
+    }
+    found = {}
+    for name, durations in sources.items():
+        heard, written = heard_sounds(voice, texts, durations, subject.language)
+        if written:
+            title = f"ezafes longer than {BARELY_HEARD} frames in the {name}"
+            found[title] = f"{heard} of {written}"
+    return found
 
 
 def unmeasured(main: "Evaluation") -> dict[str, str]:

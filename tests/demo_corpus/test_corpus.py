@@ -28,6 +28,7 @@ from myxtts.demo_corpus.corpus import (
 from myxtts.demo_corpus.sentences import corpus_sentences, held_out_sentences
 from myxtts.demo_corpus.voices import DemoVoice
 from myxtts.errors import UserError
+from myxtts.text.espeak import Espeak
 from tests.helpers.make_corpus import make_corpus
 
 CONSONANTS = "p b t d k ɡ tʃ dʒ f v θ ð s z ʃ ʒ h m n ŋ l ɹ j w".split()
@@ -107,14 +108,11 @@ def test_english_sentences_contain_every_phoneme_often():
 
 
 def phonemes(sentences: list[str]) -> list[str]:
-    pytest.importorskip("phonemizer")
-    import espeakng_loader
-    from phonemizer.backend import EspeakBackend
-    from phonemizer.backend.espeak.wrapper import EspeakWrapper
-
-    EspeakWrapper.set_library(espeakng_loader.get_library_path())
-    EspeakWrapper.set_data_path(espeakng_loader.get_data_path())
-    return EspeakBackend("en-us").phonemize(sentences)
+    espeakng_loader = pytest.importorskip("espeakng_loader")
+    library, data = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
+    espeak = Espeak(library, data, "en-us")
+    marks = str.maketrans("", "", "\u02c8\u02cc\u0361")  # of stress, and ties
+    return [espeak.ipa(sentence).translate(marks) for sentence in sentences]
 
 
 def test_corpus_has_the_layout_of_ljspeech(corpus):
@@ -387,3 +385,13 @@ def test_the_tests_own_corpus_is_deterministic(tmp_path):
     assert len(digests(first)) == 6
     info = soundfile.info(first / "wavs" / "utt-0003.wav")
     assert info.samplerate == 16000 and 0.3 <= info.duration <= 0.5
+
+
+def test_persian_is_pronounced_by_its_front_end():
+    text = "کتاب قدیمی را خریدم."
+    (job,) = plan_jobs("fa", choose_voices("fa", 1), [text])
+    assert job["lines"] == [["rob-0001", text]]
+    pronounced = demo._pronounced(job)
+    assert pronounced["lines"] == [["rob-0001", "[[ket'Abe q1adi:m'i: RA xaRi:d'am]]."]]
+    (english,) = plan_jobs("en", choose_voices("en", 1), ["Yes."])
+    assert demo._pronounced(english) is english and "reader" not in english

@@ -9,6 +9,7 @@ from myxtts.evaluation.alignment import (
     align,
     alignment_facts,
     duration_correlation,
+    heard_sounds,
 )
 from myxtts.text.tokenizer import Tokenizer
 
@@ -97,3 +98,11 @@ def test_durations_in_the_same_proportions_correlate():
     opposite = Alignment(np.arange(3), frames, np.array([4.0, 2.0, 1.0]))
     assert duration_correlation([alike]) == pytest.approx(1.0)
     assert duration_correlation([opposite]) == pytest.approx(-1.0)
+
+
+def test_a_sound_of_the_front_end_is_heard_if_it_is_longer_than_two_frames():
+    places = {"one": [1, 3], "two": [2], "none": []}
+    tokenizer = SimpleNamespace(added_sounds=lambda text, language: places[text])
+    durations = [np.array([9, 3, 9, 2]), np.array([9, 9, 5]), np.array([1, 1])]
+    voice = SimpleNamespace(tokenizer=tokenizer)
+    assert heard_sounds(voice, list(places), durations, "fa") == (2, 3)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from myxtts.errors import UserError
-from myxtts.evaluation.asr import asr_for
-from myxtts.evaluation.sherpa import BATCH, Sherpa
+from myxtts.evaluation.asr import BATCH, asr_for
+from myxtts.evaluation.sherpa import Sherpa
 from myxtts.monitoring.cores import available_cores
 
 

@@ -112,6 +112,28 @@ def test_a_reader_of_a_language_is_part_of_the_fingerprint_and_is_kept():
     assert Tokenizer.build(["fa"]).readers == ()  # characters are not read
 
 
+def test_espeak_may_read_alone_and_is_another_cache():
+    alone = Tokenizer.build(["fa"], "phonemes", espeak_alone=True)
+    by_reader = Tokenizer.build(["fa"], "phonemes")
+    assert alone.readers == () and alone.symbols == by_reader.symbols
+    assert alone.fingerprint() != by_reader.fingerprint()
+    english = Tokenizer.build(["en"], "phonemes")
+    assert english.with_languages(["fa"], espeak_alone=True).readers == ()
+
+
+def test_added_sounds_are_the_places_of_ezafes():
+    pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
+    tokenizer = Tokenizer.build(["fa"], "phonemes")
+    text = "آیا, کتاب خوب مادربزرگ را خواندید؟"
+    ids, places = tokenizer.encode(text, "fa"), tokenizer.added_sounds(text, "fa")
+    # ...ˈɒbe xˈube...: each place is that of the e after the b.
+    around = [tokenizer.decode(ids[place - 1 : place + 2]) for place in places]
+    assert around == ["be ", "be "]
+    alone = Tokenizer.build(["fa"], "phonemes", espeak_alone=True)
+    assert alone.added_sounds(text, "fa") == []
+    assert Tokenizer.build(["en"], "phonemes").added_sounds("my text", "en") == []
+
+
 def test_a_voice_from_before_the_reader_is_still_read_by_espeak():
     document = json.loads(Tokenizer.build(["fa"], "phonemes").to_json())
     del document["readers"]
@@ -296,7 +318,7 @@ def test_any_text_gives_ids_in_range(text, language):
 @given(text=st.text(max_size=40), language=st.sampled_from(list(LANGUAGES)))
 def test_any_text_has_phonemes_in_range(text, language):
     pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
-    pytest.importorskip("phonemizer", reason="the extra `phonemes` is not installed")
+    pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
     tokenizer = _phoneme_tokenizer()
     letters = LANGUAGES[language].reader_letters
     assume(not letters or language in tokenizer.readers or not re.search(f"[{letters}]", text))

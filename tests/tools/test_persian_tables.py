@@ -10,6 +10,7 @@ from myxtts.text.languages.persian import homographs, table_files
 from myxtts.text.languages.persian.tokens import split_words
 from tools.persian.arrays import write_arrays
 from tools.persian.treebank import read_treebank
+from tools.persian.treebank_classes import treebank_classes
 
 ROOT = Path(__file__).parents[2]
 TREE = """# text = کتاب خوب مردی در خانه
@@ -58,3 +59,14 @@ def test_the_bytes_of_a_table_depend_on_its_arrays_alone(tmp_path):
         write_arrays(tmp_path / name, numbers=np.arange(9), scale=0.5)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert np.load(tmp_path / "a")["scale"] == 0.5
+
+
+def test_classes_of_words_can_come_from_the_treebank_alone(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text(f"{TREE}\n{TREE}\n" * 3, encoding="utf-8")
+    classes = treebank_classes([path], list(read_treebank(path)))
+    book = classes["کتاب"]
+    assert (book.part, book.second, book.lean) == ("N", "N", 4)  # (6 + .5) / 7 of them has one
+    assert classes["خوب"].asks == 4 and classes["خانه"].asks == 1  # .5 / 7
+    path.write_text(TREE, encoding="utf-8")  # too rare to be known
+    assert set(treebank_classes([path], list(read_treebank(path)))) == {"را"}

@@ -150,7 +150,7 @@ def _take_sample(config: XTTSConfig, folder: Path, count: int) -> _Sampled:
     """Prepare some utterances of the corpus in a folder of their own."""
     corpus, _ = read_corpora(config.data)
     chosen = _spread(corpus.utterances, count)
-    tokenizer = build_tokenizer([corpus], config.data.text_units)
+    tokenizer = build_tokenizer([corpus], config.data)
     location = locate_cache(folder / "sample", replace(config.data, cache_dir=""), tokenizer)
     prepare(chosen, location, workers=config.data.num_workers, verify=False)
     usable = int((StoreView(location.features).lengths > 0).sum())

@@ -10,7 +10,7 @@ import numpy as np
 
 from myxtts.config.config import DataConfig
 from myxtts.data.batches import auto_mode, readers
-from myxtts.data.batches.filling import CacheFiller
+from myxtts.data.batches.filling import CacheFiller, batches_in_memory
 from myxtts.data.batches.grouped_reader import grouped_batches
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, Layout, plan_epoch, plan_in_order
 from myxtts.data.corpus.utterance import Utterance
@@ -208,11 +208,15 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
         decision.allowed_bytes,
         shard_size(len(split.utterances)),
         split.known_bad,
+        expected=int((~split.cache.is_cached[plan.planned]).sum()),
     )
     lacking = int((~split.cache.is_cached & ~split.is_bad).sum())
-    ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
+    # All cores see to it that a batch is ready; what is further ahead is left to half of them.
+    urgent = 2 * data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
+    ahead = max(urgent, batches_in_memory(plan, split.location.settings)) if urgent else 0
+    workers = worker_count(data)
     try:
-        yield from readers.filling_batches(split.cache, plan, filler, worker_count(data), ahead)
+        yield from readers.filling_batches(split.cache, plan, filler, workers, ahead, urgent)
     finally:
         filler.close()
         if filler.stored:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.data.batches.filling import batches_in_memory
 from myxtts.data.batches.limits import check_unusable
 from myxtts.data.batches.modes import ModeOpener
 from myxtts.data.batches.parts import Share, SharedPlan
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from myxtts.data.batches.graph_reader import Batches
 
 logger = logging.getLogger(__name__)
+
+# Of features that are computed, at most so many batches are ready, and so many bytes of them.
+MOST_READY, READY_BYTES = 32, 128 << 20
 
 READERS = {
     "native": "batches are gathered in the graph from the cache",
@@ -74,9 +78,9 @@ class TrainingData:
         corpora = [corpus, held_out] if held_out else [corpus]
         train = with_speed_perturbation(corpus.train, config.data.voice_augmentation)
         self.tokenizer = (
-            known.tokenizer.with_languages(languages_of(corpora))
+            known.tokenizer.with_languages(languages_of(corpora), config.data.espeak_alone)
             if known
-            else build_tokenizer(corpora, config.data.text_units)
+            else build_tokenizer(corpora, config.data)
         )
         check_languages(corpora, self.tokenizer)
         # Who speaks in validation alone has no number, for nothing is learnt of them.
@@ -121,11 +125,23 @@ class TrainingData:
 
     def stream(self, epoch: int = 0, start: int = 0) -> Iterator[tuple[int, int, dict]]:
         """Endless (epoch, number, batch), from any on: the next epoch opens before it is due."""
-        ahead = self.config.data.prefetch_buffer_size
         batches = self._epochs(epoch, start)
-        return (
-            in_background(batches, ahead) if self.config.data.optimize_cpu_gpu_overlap else batches
-        )
+        if not self.config.data.optimize_cpu_gpu_overlap:
+            return batches
+        return in_background(batches, self._ahead(epoch))
+
+    def _ahead(self, epoch: int) -> int:
+        """How many batches are made ready: more where they are computed, which takes long at times.
+
+        So the step waits neither where the computing pauses, nor until all that was computed in the
+        first epoch is opened as a cache.
+        """
+        asked, split = self.config.data.prefetch_buffer_size, self.train
+        if split.is_complete or split.cache.late is not None:
+            return asked
+        plan = split.plan(self.batch_options, epoch)
+        room = batches_in_memory(plan, split.location.settings, READY_BYTES)
+        return max(asked, min(MOST_READY, room))
 
     def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
         while True:

@@ -47,9 +47,9 @@ def read_corpora(data: DataConfig) -> tuple[Corpus, Corpus | None]:
     return corpus, read(data.val_dataset_path, val_fraction=0.0)
 
 
-def build_tokenizer(corpora: Sequence[Corpus], units: str) -> Tokenizer:
+def build_tokenizer(corpora: Sequence[Corpus], data: DataConfig) -> Tokenizer:
     """One table for all languages of all corpora: training and validation share it."""
-    return Tokenizer.build(languages_of(corpora), units)
+    return Tokenizer.build(languages_of(corpora), data.text_units, data.espeak_alone)
 
 
 def languages_of(corpora: Sequence[Corpus]) -> list[str]:
@@ -70,7 +70,7 @@ class CorpusPart(NamedTuple):
 def read_parts(data: DataConfig) -> list[CorpusPart]:
     """Read the corpora; one tokenizer serves them all, as in training."""
     corpora = [corpus for corpus in read_corpora(data) if corpus]
-    tokenizer = build_tokenizer(corpora, data.text_units)
+    tokenizer = build_tokenizer(corpora, data)
     return [
         CorpusPart(corpus, locate_cache(corpus.root, data, tokenizer), _utterances(corpus, voices))
         for corpus, voices in zip(corpora, (data.voice_augmentation, 0), strict=False)

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from myxtts.audio.io import AudioError
+from myxtts.data.batches.ahead import worked_ahead
 from myxtts.data.batches.parts import Share, part_numbers
-from myxtts.data.batches.readers import Batch, log_once, worked_ahead
+from myxtts.data.batches.readers import Batch, log_once
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, check_finite, features_of, load_samples
 from myxtts.data.features.waves import as_hops

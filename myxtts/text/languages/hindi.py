@@ -19,7 +19,12 @@ HINDI = Language(
     ),
     clock="{hour} बजकर {minute} मिनट",
     full_hour="{hour} बजे",
-    version=1,
+    version=2,
+    abbreviation_words={
+        "डॉ.": "डॉक्टर",
+        "प्रो.": "प्रोफेसर",
+        "श्री.": "श्री",
+    },
     symbol_words=SymbolWords(
         minus="ऋण",
         point="दशमलव",

@@ -247,3 +247,21 @@ def test_recordings_follow_the_order_of_the_sentences(tmp_path):
     assert 2 * len(short) < len(long)
     # Each begins and ends with .1 s of silence, as the corpus does.
     assert not short[:2205].any() and short[2205:2300].any()
+
+
+def test_the_report_of_persian_counts_the_ezafes_that_are_heard():
+    tokenizer = SimpleNamespace(added_sounds=lambda text, language: [1, 3])
+    sentence = SimpleNamespace(text="one", durations=np.array([9, 1, 9, 5]))
+    aligned_sentence = SimpleNamespace(aligned_durations=np.array([9, 3, 9, 5]))
+    subject = SimpleNamespace(sentences=[sentence], alignments=[aligned_sentence], language="fa")
+    counted = workflow.ezafes(
+        SimpleNamespace(tokenizer=tokenizer), SimpleNamespace(subject=subject)
+    )
+    assert counted == {
+        "ezafes longer than 2 frames in the recordings": "2 of 2",
+        "ezafes longer than 2 frames in the speech": "1 of 2",
+    }
+    tokenizer.added_sounds = lambda text, language: []
+    assert not workflow.ezafes(
+        SimpleNamespace(tokenizer=tokenizer), SimpleNamespace(subject=subject)
+    )

@@ -38,7 +38,7 @@ HEARD = "amber bridge"
 class Ear:
     """Hears the same in everything, and keeps how much it was given."""
 
-    name, identity, at_once = "a fake ear", "a fake ear, version 1", 1
+    name, identity, in_parallel = "a fake ear", "a fake ear, version 1", 1
     total = 0
 
     def __init__(self):

@@ -52,4 +52,4 @@ def test_language_check_lists_what_holds_and_what_is_lacking(myxtts):
     code, out, _ = myxtts("language", "check", "fa")
     assert code == 0 and out.endswith("nothing is lacking\n")
     code, out, _ = myxtts("language", "check", "hi")
-    assert code == 0 and "lacking: numbers in words" in out
+    assert code == 0 and "lacking: ordinals, front end" in out

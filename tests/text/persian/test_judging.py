@@ -4,7 +4,7 @@ import pytest
 
 from myxtts.text.languages.persian.alignment import align, can_be
 from myxtts.text.languages.persian.annotations import annotate
-from myxtts.text.languages.persian.inventory import GE2PE, from_espeak
+from myxtts.text.languages.persian.inventory import GE2PE, as_espeak_codes, from_espeak
 from myxtts.text.languages.persian.judging import Hypothesis, System, edit_distance, judge
 from tests.helpers.shared_data import shared
 
@@ -25,6 +25,10 @@ def test_ezafes_and_homographs_are_read_from_their_marks():
 
 def test_a_mark_behind_a_silent_he_without_a_glide_is_no_ezafe():
     assert annotate("نامه آمد", "name1 @am/d", GE2PE).ezafes == [False, False]
+
+
+def test_phonemes_are_written_in_the_codes_of_espeak():
+    assert as_espeak_codes("ɒjˈɒ, t͡ʃetˈor ʒˈɒle?") == "[[Aj'A]], [[tSet'oR Z'Ale]]?"
 
 
 def test_espeak_is_written_in_the_inventory():

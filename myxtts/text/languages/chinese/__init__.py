@@ -1,7 +1,16 @@
 """Chinese."""
 
+from myxtts.text.dates import say_dates, say_times
 from myxtts.text.language import LATIN, Language, SymbolWords
+from myxtts.text.languages.chinese.numbers import say_years
 from myxtts.text.languages.chinese.reading import Reader
+from myxtts.text.numbers import expand_numbers
+
+
+def _expand(text: str) -> str:
+    text = say_times(say_dates(text, CHINESE), CHINESE)
+    return expand_numbers(say_years(text), CHINESE)
+
 
 CHINESE = Language(
     code="zh-cn",
@@ -11,6 +20,7 @@ CHINESE = Language(
     alphabet=LATIN,
     is_open_script=True,
     espeak_voice="cmn",
+    expand=_expand,
     open_reader=Reader,
     reader_packages=("jieba", "pypinyin"),
     espeak_repairs=(
@@ -29,7 +39,7 @@ CHINESE = Language(
     date="{year}年{month}{day}日",
     clock="{hour}点{minute}分",
     full_hour="{hour}点",
-    version=1,
+    version=2,
     symbol_words=SymbolWords(
         minus="负",
         point="点",

@@ -41,6 +41,10 @@ class Reader:
         """Turn normalised texts into IPA with a digit for the tone of each syllable."""
         return [self._phonemize(text) for text in texts]
 
+    def added_sounds(self, text: str) -> list[str]:
+        """None: every sound is written."""
+        return []
+
     def explain(self, text: str) -> list[SpokenWord]:
         """List the words of one normalised text with their syllables."""
         words = []

@@ -1,7 +1,10 @@
 """Japanese."""
 
+from myxtts.text.dates import say_dates, say_times
 from myxtts.text.language import Language, SymbolWords, span
+from myxtts.text.languages.japanese.numbers import say_dates_in_kana
 from myxtts.text.languages.japanese.reading import Reader
+from myxtts.text.numbers import expand_numbers
 
 _ALPHABET = span(0x3041, 0x3096) + span(0x30A1, 0x30FA) + "ー"
 
@@ -14,6 +17,12 @@ _NUMERALS = dict(
     ).split()
 )
 
+
+def _expand(text: str) -> str:
+    text = say_times(say_dates(text, JAPANESE), JAPANESE)
+    return expand_numbers(say_dates_in_kana(text), JAPANESE)
+
+
 JAPANESE = Language(
     code="ja",
     name="Japanese",
@@ -23,6 +32,7 @@ JAPANESE = Language(
     is_open_script=True,
     espeak_voice="ja",
     espeak_spellings=_NUMERALS,
+    expand=_expand,
     open_reader=Reader,
     reader_packages=("fugashi", "unidic_lite"),
     reader_letters="\u3400-\u4dbf\u4e00-\u9fff",
@@ -35,7 +45,7 @@ JAPANESE = Language(
     date="{year}ねん{month}{day}にち",
     clock="{hour}じ{minute}ふん",
     full_hour="{hour}じ",
-    version=1,
+    version=2,
     symbol_words=SymbolWords(
         minus="マイナス",
         point="点",

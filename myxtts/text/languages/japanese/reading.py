@@ -27,6 +27,10 @@ class Reader:
         """Turn normalised texts into IPA with their punctuation."""
         return [self._phonemize(text) for text in texts]
 
+    def added_sounds(self, text: str) -> list[str]:
+        """None: every sound is written."""
+        return []
+
     def explain(self, text: str) -> list[SpokenWord]:
         """List the words of one normalised text with the kana that are read."""
         words = (word for word in self._words(text) if not _PAUSES.fullmatch(word.surface))

@@ -1,6 +1,17 @@
 """Czech."""
 
 from myxtts.text.language import LATIN, Language, SymbolWords, words
+from myxtts.text.languages.ordinals import genitive_ordinals
+
+_UNITS = "prvního druhého třetího čtvrtého pátého šestého sedmého osmého devátého".split()
+_TEENS = (
+    "desátého jedenáctého dvanáctého třináctého čtrnáctého patnáctého šestnáctého sedmnáctého "
+    "osmnáctého devatenáctého".split()
+)
+_DAYS = genitive_ordinals(_UNITS, _TEENS, ["dvacátého", "třicátého"])
+
+# num2words joins the words of hundreds.
+_HUNDREDS = "dvě(?=stě)|(tři|čtyři)(?=sta)|(pět|šest|sedm|osm|devět)(?=set)"
 
 CZECH = Language(
     code="cs",
@@ -13,8 +24,20 @@ CZECH = Language(
         *"ledna února března dubna května června".split(),
         *"července srpna září října listopadu prosince".split(),
     ),
+    number_repairs=((_HUNDREDS, r"\g<0> "),),
+    days=_DAYS,
     clock="{hour} {minute}",
-    version=1,
+    version=2,
+    abbreviation_words={
+        "Dr.": "doktor",
+        "prof.": "profesor",
+        "např.": "například",
+        "tzv.": "takzvaný",
+        "tj.": "to jest",
+        "atd.": "a tak dále",
+        "apod.": "a podobně",
+        "č.": "číslo",
+    },
     symbol_words=SymbolWords(
         minus="minus",
         point="celá",

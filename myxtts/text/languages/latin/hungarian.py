@@ -2,6 +2,14 @@
 
 from myxtts.text.language import LATIN, Language, SymbolWords, words
 
+_DAYS = (
+    "elseje másodika harmadika negyedike ötödike hatodika hetedike nyolcadika kilencedike "
+    "tizedike tizenegyedike tizenkettedike tizenharmadika tizennegyedike tizenötödike "
+    "tizenhatodika tizenhetedike tizennyolcadika tizenkilencedike huszadika huszonegyedike "
+    "huszonkettedike huszonharmadika huszonnegyedike huszonötödike huszonhatodika "
+    "huszonhetedike huszonnyolcadika huszonkilencedike harmincadika harmincegyedike".split()
+)
+
 HUNGARIAN = Language(
     code="hu",
     name="Hungarian",
@@ -14,9 +22,19 @@ HUNGARIAN = Language(
         *"július augusztus szeptember október november december".split(),
     ),
     date="{year} {month} {day}",
+    days=dict(enumerate(_DAYS, start=1)),
     clock="{hour} óra {minute}",
     full_hour="{hour} óra",
-    version=1,
+    version=2,
+    abbreviation_words={
+        "Dr.": "doktor",
+        "dr.": "doktor",
+        "prof.": "professzor",
+        "pl.": "például",
+        "stb.": "és a többi",
+        "kb.": "körülbelül",
+        "ill.": "illetve",
+    },
     symbol_words=SymbolWords(
         minus="mínusz",
         point="egész",
@@ -29,6 +47,7 @@ HUNGARIAN = Language(
     ),
     abbreviations=words("dr prof pl ill ún ifj"),
     has_dotted_ordinals=True,
+    has_plain_ordinals=True,
     frequent_words=words(
         "a az és hogy nem is egy ez de van volt csak már meg azt ha mint ezt el ő te én mi ti ők "
         "még mert vagy kell lesz lehet minden ki be fel le át nagyon itt ott most akkor aki ami "

@@ -1,6 +1,36 @@
 """Polish."""
 
 from myxtts.text.language import LATIN, Language, SymbolWords, words
+from myxtts.text.languages.ordinals import genitive_ordinals, genitive_year
+
+_UNITS = (
+    "pierwszego drugiego trzeciego czwartego piątego szóstego siódmego ósmego dziewiątego".split()
+)
+_TEENS = (
+    "dziesiątego jedenastego dwunastego trzynastego czternastego piętnastego szesnastego "
+    "siedemnastego osiemnastego dziewiętnastego".split()
+)
+_TENS = (
+    "dwudziestego trzydziestego czterdziestego pięćdziesiątego sześćdziesiątego "
+    "siedemdziesiątego osiemdziesiątego dziewięćdziesiątego".split()
+)
+_ORDINALS = genitive_ordinals(_UNITS, _TEENS, _TENS)
+_CENTURIES = {
+    18: ("tysiąc osiemsetnego", "tysiąc osiemset"),
+    19: ("tysiąc dziewięćsetnego", "tysiąc dziewięćset"),
+    20: ("dwutysięcznego", "dwa tysiące"),
+}
+_HOURS = (
+    "pierwsza druga trzecia czwarta piąta szósta siódma ósma dziewiąta dziesiąta jedenasta "
+    "dwunasta trzynasta czternasta piętnasta szesnasta siedemnasta osiemnasta "
+    "dziewiętnasta dwudziesta".split()
+)
+_HOURS += [f"dwudziesta {unit}" for unit in _HOURS[:3]]
+
+
+def _year(year: int) -> str:
+    return genitive_year(year, _ORDINALS, _CENTURIES, "roku")
+
 
 POLISH = Language(
     code="pl",
@@ -13,8 +43,22 @@ POLISH = Language(
         *"stycznia lutego marca kwietnia maja czerwca".split(),
         *"lipca sierpnia września października listopada grudnia".split(),
     ),
+    days=_ORDINALS,
+    year_words=_year,
+    hours=dict(enumerate(_HOURS, start=1)),
     clock="{hour} {minute}",
-    version=1,
+    version=2,
+    abbreviation_words={
+        "dr": "doktor",
+        "Dr": "doktor",
+        "Dr.": "doktor",
+        "prof.": "profesor",
+        "np.": "na przykład",
+        "tzn.": "to znaczy",
+        "tzw.": "tak zwany",
+        "itd.": "i tak dalej",
+        "itp.": "i tym podobne",
+    },
     symbol_words=SymbolWords(
         minus="minus",
         point="przecinek",

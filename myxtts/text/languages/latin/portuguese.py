@@ -2,6 +2,18 @@
 
 from myxtts.text.language import LATIN, Language, SymbolWords, words
 
+_FEMININE = {"um": "uma", "dois": "duas"}
+_NOT_COUNTED = frozenset("e de da a para".split())
+
+
+def _agree(number: str, following: str) -> str:
+    """Say "vinte e uma casas": the ending of a noun tells its gender well enough."""
+    *head, last = number.split(" ")
+    if last in _FEMININE and following.endswith(("a", "as")) and following not in _NOT_COUNTED:
+        last = _FEMININE[last]
+    return " ".join([*head, last])
+
+
 PORTUGUESE = Language(
     code="pt",
     name="Portuguese",
@@ -13,9 +25,22 @@ PORTUGUESE = Language(
         *"janeiro fevereiro março abril maio junho".split(),
         *"julho agosto setembro outubro novembro dezembro".split(),
     ),
+    number_repairs=((",", ""),),
+    ordinal_marks={"º": ("", ""), "ª": ("o", "a")},
+    agree=_agree,
     date="{day} de {month} de {year}",
     clock="{hour} e {minute}",
-    version=1,
+    version=2,
+    abbreviation_words={
+        "Sr.": "senhor",
+        "Sra.": "senhora",
+        "Srta.": "senhorita",
+        "Dr.": "doutor",
+        "Dra.": "doutora",
+        "Prof.": "professor",
+        "Profa.": "professora",
+        "etc.": "et cetera",
+    },
     symbol_words=SymbolWords(
         minus="menos",
         point="vírgula",

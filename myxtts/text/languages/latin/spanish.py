@@ -2,6 +2,21 @@
 
 from myxtts.text.language import LATIN, Language, SymbolWords, words
 
+# After these a number stands by itself: "treinta y uno de mayo".
+_NOT_COUNTED = frozenset(
+    "a al como con de del e el en es la más menos o para por que son u y".split()
+)
+
+
+def _agree(number: str, following: str) -> str:
+    """Say "veintiún libros" and "veintiuna casas": the ending tells the gender well enough."""
+    if not number.endswith("uno") or following in _NOT_COUNTED:
+        return number
+    if following.endswith(("a", "as")):
+        return number[:-1] + "a"
+    return number[:-3] + "ún" if number.endswith("veintiuno") else number[:-1]
+
+
 SPANISH = Language(
     code="es",
     name="Spanish",
@@ -13,9 +28,24 @@ SPANISH = Language(
         *"enero febrero marzo abril mayo junio".split(),
         *"julio agosto septiembre octubre noviembre diciembre".split(),
     ),
+    ordinal_marks={"º": ("", ""), "ª": ("o", "a"), ".º": ("", ""), ".ª": ("o", "a")},
+    ordinals_before_nouns={"primero": "primer", "tercero": "tercer"},
+    agree=_agree,
     date="{day} de {month} de {year}",
     clock="{hour} {minute}",
-    version=1,
+    version=2,
+    abbreviation_words={
+        "Sr.": "señor",
+        "Sra.": "señora",
+        "Srta.": "señorita",
+        "Dr.": "doctor",
+        "Dra.": "doctora",
+        "Prof.": "profesor",
+        "Ud.": "usted",
+        "Uds.": "ustedes",
+        "etc.": "etcétera",
+        "p. ej.": "por ejemplo",
+    },
     symbol_words=SymbolWords(
         minus="menos",
         point="coma",

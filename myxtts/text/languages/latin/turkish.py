@@ -2,6 +2,13 @@
 
 from myxtts.text.language import LATIN, Language, SymbolWords, words
 
+# num2words joins the words of a number.
+_NUMBERS = (
+    "milyon|milyar|yüz|bin|on|yirmi|otuz|kırk|elli|altmış|yetmiş|seksen|doksan|"
+    "bir|iki|üç|dört|beş|altı|yedi|sekiz|dokuz"
+)
+_BEFORE_WORD = rf"(?<=\w)(?<!mily)(?=(?:{_NUMBERS})(?=\W|$|{_NUMBERS}))"
+
 TURKISH = Language(
     code="tr",
     name="Turkish",
@@ -13,8 +20,20 @@ TURKISH = Language(
         *"ocak şubat mart nisan mayıs haziran".split(),
         *"temmuz ağustos eylül ekim kasım aralık".split(),
     ),
+    number_repairs=((_BEFORE_WORD, " "),),
     clock="{hour} {minute}",
-    version=1,
+    version=2,
+    abbreviation_words={
+        "Dr.": "doktor",
+        "Prof.": "profesör",
+        "Doç.": "doçent",
+        "Av.": "avukat",
+        "Sn.": "sayın",
+        "vb.": "ve benzeri",
+        "vs.": "vesaire",
+        "bkz.": "bakınız",
+        "örn.": "örneğin",
+    },
     symbol_words=SymbolWords(
         minus="eksi",
         point="virgül",
@@ -28,6 +47,7 @@ TURKISH = Language(
     lower_case={"I": "ı", "İ": "i"},
     abbreviations=words("dr prof doç av sn bkz örn"),
     has_dotted_ordinals=True,
+    has_plain_ordinals=True,
     frequent_words=words(
         "ve bir bu da de için ile çok daha gibi en o ne var olarak olan ama kadar değil ki sonra "
         "her ya mi mı mu mü ben sen biz siz onlar onun benim senin bizim bana sana ona onu beni "

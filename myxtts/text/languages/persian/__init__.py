@@ -4,6 +4,7 @@ from myxtts.text.language import Language, words
 from myxtts.text.languages.persian.entrances import judge, open_reader, vowelise
 from myxtts.text.languages.persian.expansion import expand
 from myxtts.text.languages.persian.hard_sentences import HARD_SENTENCES
+from myxtts.text.languages.persian.inventory import as_espeak_codes
 from myxtts.text.languages.persian.latin import spell_latin
 from myxtts.text.languages.persian.signs import say_lost_signs
 
@@ -21,6 +22,7 @@ PERSIAN = Language(
     has_joiners=True,
     spell_latin=spell_latin,
     open_reader=open_reader,
+    as_espeak_codes=as_espeak_codes,
     foreign_forms={"ي": "ی", "ى": "ی", "ك": "ک"},
     vowelise=vowelise,
     judge=judge,

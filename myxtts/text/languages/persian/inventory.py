@@ -46,9 +46,21 @@ def from_gruut(phonemes: str) -> str:
     return "".join(GRUUT.get(sign, sign) for sign in phonemes.split())
 
 
+def as_espeak_codes(ipa: str) -> str:
+    """Write IPA in the codes that espeak's Persian voice speaks; marks that pause stay outside."""
+    parts = re.split(r"([^\w\sˈ͡]+)", ipa)
+    spoken = [_CODE.sub(lambda sign: _CODES[sign[0]], part) for part in parts[::2]]
+    said = [f"[[{codes.strip()}]]" if codes.strip() else "" for codes in spoken]
+    pauses = [mark + " " for mark in parts[1::2]] + [""]
+    return "".join(codes + mark for codes, mark in zip(said, pauses, strict=True)).strip()
+
+
 def split_phonemes(word: str) -> list[str]:
     """Cut a word of the inventory into phonemes; an affricate is one."""
     return _PHONEME.findall(word)
 
 
+_CODES = {"æ": "a", "ɒ": "A", "i": "i:", "u": "u:", "q": "q1", "ʔ": "?", "ɡ": "g", "r": "R"}
+_CODES |= {"t͡ʃ": "tS", "d͡ʒ": "dZ", "ʃ": "S", "ʒ": "Z", STRESS: "'"}
+_CODE = re.compile("|".join(sorted(_CODES, key=len, reverse=True)))
 _PHONEME = re.compile("t͡ʃ|d͡ʒ|.", re.DOTALL)

@@ -38,10 +38,18 @@ class ReadText(NamedTuple):
     @property
     def phonemes(self) -> str:
         """The text in IPA with its pauses."""
+        return self._say(len(self.words)).strip()
+
+    def up_to_ezafes(self) -> list[str]:
+        """The text in IPA up to and with each ezafe."""
+        ends = [place for place, item in enumerate(self.words, start=1) if item.has_ezafe]
+        return [self._say(place).strip() for place in ends]
+
+    def _say(self, count: int) -> str:
         parts = [_pause(self.lead)]
-        for item in self.words:
+        for item in self.words[:count]:
             parts += [item.phonemes, "" if item.word.is_joined else _pause(item.word.gap)]
-        return re.sub(r"\s+", " ", "".join(parts)).strip()
+        return re.sub(r"\s+", " ", "".join(parts))
 
 
 class Reader:
@@ -64,6 +72,11 @@ class Reader:
     def phonemize(self, texts: Sequence[str]) -> list[str]:
         """Turn normalised texts into IPA with stress marks and punctuation."""
         return [text.phonemes for text in self.read(texts)]
+
+    def added_sounds(self, text: str) -> list[str]:
+        """The IPA of a normalised text up to and with each ezafe."""
+        (found,) = self.read([text])
+        return found.up_to_ezafes()
 
     def explain(self, text: str) -> list[SpokenWord]:
         """List the words of one normalised text, with ezafes, homographs and sources."""

@@ -1,9 +1,18 @@
 """Korean."""
 
+from myxtts.text.dates import say_dates, say_times
 from myxtts.text.language import Language, SymbolWords, span
+from myxtts.text.languages.korean.numbers import say_counted
+from myxtts.text.languages.korean.reading import Reader
+from myxtts.text.numbers import expand_numbers
 
 # Conjoining jamo: the tokenizer takes Korean syllables apart, 67 symbols instead of 11,172.
 _ALPHABET = span(0x1100, 0x1112) + span(0x1161, 0x1175) + span(0x11A8, 0x11C2)
+
+
+def _expand(text: str) -> str:
+    return expand_numbers(say_counted(say_times(say_dates(text, KOREAN), KOREAN)), KOREAN)
+
 
 KOREAN = Language(
     code="ko",
@@ -15,6 +24,8 @@ KOREAN = Language(
     espeak_voice="ko",
     espeak_repairs=(*((f"{letter}-", f"{letter}\u0348") for letter in "kpqst"), ("ʃh", "ʃʰ")),
     espeak_letters="\uac00-\ud7a3",
+    open_reader=Reader,
+    expand=_expand,
     num2words_code="ko",
     months=(
         *"1월 2월 3월 4월 5월 6월".split(),
@@ -23,7 +34,7 @@ KOREAN = Language(
     date="{year}년 {month} {day}일",
     clock="{hour}시 {minute}분",
     full_hour="{hour}시",
-    version=1,
+    version=2,
     symbol_words=SymbolWords(
         minus="마이너스",
         point="점",
