@@ -39,7 +39,7 @@ class ResidentLoader:
     calls: Sequence[int]
 
     def __call__(self) -> Iterator:
-        """Something for each batch; the first of a call is what is gathered for all of it."""
+        """A dict for each batch; the first of a call has what is gathered for all of it."""
         from myxtts.data.batches import graph_reader, resident
 
         options = graph_reader.ReaderOptions()
@@ -50,7 +50,7 @@ class ResidentLoader:
         for size in self.calls:
             group = list(islice(batches, size))
             yield group[0].tensors() if is_single else resident.stacked(group)
-            yield from [None] * (size - 1)
+            yield from [{}] * (size - 1)
 
     def _by_host(self, plan: BatchPlan) -> "Batches":
         from myxtts.data.batches import graph_reader
