@@ -5,18 +5,20 @@ BIN := $(VENV)/bin
 # TensorFlow for the GPU where its driver answers.
 DEVICE := $(shell nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
 INSTALLED := $(VENV)/.installed-$(DEVICE)
-BENCHMARKS ?= features prepare input_pipeline scale kill_prepare prepare_cluster training_step griffin_lim kill_training replicas kill_cluster speaker_encoders timing_overhead verdict
+BENCHMARKS ?= features prepare input_pipeline resident scale kill_prepare prepare_cluster training_step griffin_lim kill_training replicas kill_cluster speaker_encoders timing_overhead verdict
 PYTEST_ARGS ?=
+STUDIO ?= ./studio
 
 CHECK_PYTHON = import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
 	"MyXTTS needs Python 3.11, 3.12 or 3.13, and %s is %d.%d: name another one, as in " \
 	"make venv PYTHON=python3.12" % (sys.executable, *sys.version_info[:2]))
 
-.PHONY: help venv test test-fast lint reference docs wheel demo demo-full bench drill clean
+.PHONY: help venv test test-fast lint reference docs wheel demo demo-full studio bench drill clean
 
 help:
 	@echo "make demo       install, make the built-in corpus, train on it, speak unseen sentences, and report"
 	@echo "make demo-full  that, HiFi-GAN too, and clones of voices never heard, of a model of 144 (about an hour)"
+	@echo "make studio     install, and open the studio on the built-in corpus: record, train, compare, speak"
 	@echo "make test       ruff, mypy, pytest and its coverage; make test PYTEST_ARGS=tests/config runs a part"
 	@echo "make test-fast  the tests that need no TensorFlow, in about a minute"
 	@echo "make lint       ruff and mypy alone"
@@ -66,6 +68,9 @@ wheel: $(INSTALLED)
 
 demo: $(INSTALLED)
 	$(BIN)/myxtts demo
+
+studio: $(INSTALLED)
+	$(BIN)/myxtts studio $(STUDIO) --demo --open
 
 demo-full: $(INSTALLED)
 	$(BIN)/myxtts demo --hifigan

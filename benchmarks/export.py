@@ -23,7 +23,7 @@ WORDS = (
 )
 STARTS = 3
 SPEAK_PACKAGES = (
-    *("numpy", "packaging", "psutil", "PyYAML", "rich", "safetensors", "scipy", "soundfile"),
+    *("numpy", "packaging", "psutil", "PyYAML", "rich", "safetensors", "soundfile"),
     *("soxr", "threadpoolctl", "onnxruntime", "flatbuffers", "protobuf", "cffi", "pycparser"),
     *("markdown-it-py", "mdurl", "Pygments"),
 )

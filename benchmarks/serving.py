@@ -1,12 +1,14 @@
 """The server under load: first sound, throughput and CPU, with and without batches, and piper's.
 
-python benchmarks/serving.py VOICE [--piper PYTHON --piper-voice FILE.onnx] [--clients 1 4 16]
+python benchmarks/serving.py VOICE [--piper PYTHON --piper-voice FILE.onnx ...] [--clients 1 4 16]
 python benchmarks/serving.py VOICE --soak 20
 
 Every client on loopback has the same texts, in an order of its own, and sends one after the other.
-All servers get the same work in one run. PYTHON is an interpreter that has piper-tts with its HTTP
-server (piper-tts[http]); `myxtts export --to piper` writes the same voice for it. The soak lets a
-third of 16 clients hang up midway, and watches what the server keeps.
+All servers get the same work in one run, and answer as wav at the rate of the voice, as piper does;
+with `--format mp3` ours encodes. PYTHON is an interpreter that has piper-tts with its HTTP server
+(piper-tts[http]); `myxtts export --to piper` writes the same voice for it, and
+benchmarks/piper_voice.py one of the size that piper's own have. The soak lets a third of 16 clients
+hang up midway, and watches what the server keeps.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import psutil
+import yaml
 
 OPENINGS = (
     *("In the morning", "After the storm", "Down by the river", "Late in the evening"),
@@ -41,7 +44,7 @@ MIDDLES = (
 ENDINGS = ("and went home.", "as always.", "before it was dark.", "for the first time in weeks.")
 TIMEOUT = 600
 SOAK_CLIENTS = 16
-RAW_BYTES_PER_SECOND = 2 * 24000  # of what our server is asked for
+MP3_BYTES_PER_SECOND = 8000
 WAV_HEADER = 44
 
 
@@ -53,7 +56,8 @@ def main() -> None:
     about = "sentences of the texts that each client sends"
     parser.add_argument("--sentences", type=int, nargs="+", default=[1, 3, 10, 40], help=about)
     parser.add_argument("--piper", metavar="PYTHON", help="an interpreter that has piper-tts")
-    parser.add_argument("--piper-voice", metavar="FILE", help="a voice of piper")
+    parser.add_argument("--piper-voice", metavar="FILE", nargs="*", default=[], help="its voices")
+    parser.add_argument("--format", choices=("wav", "mp3"), default="wav", help="what ours answers")
     parser.add_argument("--soak", type=float, metavar="MINUTES")
     args = parser.parse_args()
     print("command:", " ".join(["python", *sys.argv]), flush=True)
@@ -123,10 +127,12 @@ class Answer:
 def servers(args: argparse.Namespace) -> Iterator[tuple[str, Callable]]:
     yield "batches", lambda: our_server(args)
     yield "one by one", lambda: our_server(args, "--max-batch", "1")
-    if args.piper and args.piper_voice:
-        yield "piper", lambda: piper_server(args.piper, args.piper_voice)
-    else:
+    if not (args.piper and args.piper_voice):
         print("piper is not measured: name --piper and --piper-voice", flush=True)
+        return
+    for voice in args.piper_voice:
+        name = Path(voice).stem.split("-")[1]
+        yield f"piper, {name}", lambda voice=voice: piper_server(args.piper, voice)
 
 
 @contextlib.contextmanager
@@ -139,12 +145,18 @@ def our_server(args: argparse.Namespace, *words: str) -> Iterator[Server]:
             url = process.stdout.readline().strip()
             if not url:
                 raise SystemExit("the server did not start")
-            asked = {"model": "tts-1", "voice": "alloy", "response_format": "pcm"}
-            place = url, "/v1/audio/speech", asked, RAW_BYTES_PER_SECOND
-            yield Server(psutil.Process(process.pid), *place)
+            asked = {"model": "tts-1", "voice": "alloy", "response_format": args.format}
+            rate = MP3_BYTES_PER_SECOND if args.format == "mp3" else 2 * sample_rate(args.voice)
+            yield Server(psutil.Process(process.pid), url, "/v1/audio/speech", asked, rate)
         finally:
             process.terminate()
             process.wait()
+
+
+def sample_rate(voice: str) -> int:
+    found = (Path(voice) / inside / "config.yaml" for inside in (".", "voice"))
+    config = next(path for path in found if path.is_file())
+    return yaml.safe_load(config.read_text())["data"]["sample_rate"]
 
 
 @contextlib.contextmanager

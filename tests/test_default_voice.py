@@ -12,7 +12,7 @@ from myxtts.resources import default_voice
 from myxtts.workflows.finetune import default_folder
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: the extra `speak`")
-pytest.importorskip("phonemizer", reason="phonemizer is not installed: the extra `phonemes`")
+pytest.importorskip("espeakng_loader", reason="espeak-ng is not installed: the extra `phonemes`")
 
 MOST_BYTES = 12_000_000
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy.fft
 
 from myxtts.audio.mel import edge_padding, hann_window, mel_filterbank
+from myxtts.audio.transforms import irfft, rfft
 from myxtts.config.audio_spec import AudioSpec
 
 ITERATIONS = 32
@@ -68,11 +68,13 @@ def _sparse_filters(spec: AudioSpec) -> Any:
     A bin belongs to two bands at most, so sparse products do a fortieth of the work, without the
     threads of BLAS. Above `fmax` the magnitude is zero, and bins without a filter are skipped.
     """
-    from scipy.sparse import csr_array
-
     filters = mel_filterbank(spec)
     filters = filters[:, : int(np.flatnonzero(filters.any(axis=0))[-1]) + 1]
     shares = filters / np.maximum(filters.sum(axis=0), _TINY)
+    try:
+        from scipy.sparse import csr_array
+    except ImportError:
+        return filters, np.ascontiguousarray(shares.T)
     return csr_array(filters), csr_array(shares.T)
 
 
@@ -98,7 +100,7 @@ def _renew_phases(
     padded = np.pad(samples, edge_padding(spec), mode="reflect")
     frames = np.lib.stride_tricks.sliding_window_view(padded, spec.n_fft)[:: spec.hop_length]
     for rows in _blocks(len(spectrum)):
-        now = scipy.fft.rfft(frames[rows] * hann_window(spec), axis=1, overwrite_x=True)[:, :bins]
+        now = rfft(frames[rows] * hann_window(spec), overwrite=True)[:, :bins]
         pushed = np.multiply(previous[rows], -push, out=previous[rows])
         pushed += now
         scale = np.maximum(np.abs(pushed), _TINY)
@@ -116,7 +118,7 @@ def _to_samples(spectrum: np.ndarray, spec: AudioSpec) -> np.ndarray:
     wide = np.zeros((_BLOCK_FRAMES, parts * hop), np.float32)
     for rows in _blocks(count):
         size = rows.stop - rows.start
-        frames = scipy.fft.irfft(spectrum[rows], n=spec.n_fft, axis=1)
+        frames = irfft(spectrum[rows], spec.n_fft)
         np.multiply(frames, window, out=wide[:size, : spec.n_fft])
         hops = wide[:size].reshape(size, parts, hop)
         for part in range(parts):

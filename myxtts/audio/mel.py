@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.fft
 
+from myxtts.audio.transforms import rfft
 from myxtts.config.audio_spec import AudioSpec
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def frame_products(
         np.multiply(frames[rows], window, out=block)
         if energy is not None:
             np.vecdot(block, block, out=energy[rows])
-        spectrum = scipy.fft.rfft(block, axis=1, overwrite_x=True)
+        spectrum = rfft(block, overwrite=True)
         _magnitude(spectrum[:, :bins], out=magnitude[:size])
         for table, product in zip(tables, products, strict=True):
             np.matmul(magnitude[:size, : len(table)], table, out=product[rows])

@@ -37,16 +37,31 @@ def modulation_gains(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarr
 def sharpen(mel: np.ndarray, gains: np.ndarray) -> np.ndarray:
     """A log-mel [frames, mels] with its modulation amplified; its mean in each band stays."""
     mean = mel.mean(axis=0)
-    spectra, size = _spectra(mel - mean)
-    windows = np.fft.irfft(spectra * gains, WINDOW, axis=1) * SHAPE
-    found, weight = np.zeros((size, mel.shape[1])), np.zeros((size, 1))
-    for number, window in enumerate(windows):
-        at = slice(number * HOP, number * HOP + WINDOW)
-        found[at] += window
-        weight[at] += np.square(SHAPE)
-    inner = slice(WINDOW, WINDOW + len(mel))
-    filtered = (found[inner] / weight[inner]) @ cosines(mel.shape[1]).T
-    return (filtered + mean).astype(mel.dtype)
+    cepstra = _padded_cepstra(mel - mean)
+    amplify = _known_filters(gains.tobytes(), gains.dtype.str, gains.shape)
+    windows = np.matmul(_windows(cepstra).swapaxes(0, 1), amplify).swapaxes(0, 1)
+    found = np.zeros((len(cepstra) // HOP, HOP, mel.shape[1]))
+    for part in range(WINDOW // HOP):
+        rows = windows[:, :, part * HOP : (part + 1) * HOP].swapaxes(1, 2)
+        found[part : part + len(rows)] += rows
+    inner = found.reshape(-1, mel.shape[1])[WINDOW : WINDOW + len(mel)]
+    return (inner @ cosines(mel.shape[1]).T + mean).astype(mel.dtype)
+
+
+def window_filters(gains: np.ndarray) -> np.ndarray:
+    """What becomes of a window, as matrices [mels, frames before, frames after].
+
+    They transform, amplify, transform back and shape. Every frame has so many windows, whose
+    squared shapes add up to the same everywhere.
+    """
+    spectra = np.fft.rfft(np.eye(WINDOW) * SHAPE, axis=1)  # of each frame of a window
+    amplified = np.fft.irfft(spectra[None] * gains.T[:, None, :], WINDOW, axis=2)
+    return amplified * SHAPE[:, 0] / (np.square(SHAPE).sum() / HOP)
+
+
+@lru_cache(maxsize=4)
+def _known_filters(gains: bytes, kind: str, shape: tuple[int, int]) -> np.ndarray:
+    return window_filters(np.frombuffer(gains, kind).reshape(shape))
 
 
 @lru_cache(maxsize=4)
@@ -60,17 +75,18 @@ def cosines(mels: int) -> np.ndarray:
 
 def _power(mel: np.ndarray) -> np.ndarray:
     """The power [modulation bins, mels] of all windows of a mel, without its mean."""
-    spectra, _ = _spectra(mel - mel.mean(axis=0))
+    windows = _windows(_padded_cepstra(mel - mel.mean(axis=0)))
+    spectra = np.fft.rfft(windows.swapaxes(1, 2) * SHAPE, axis=1)
     return np.square(np.abs(spectra)).sum(axis=0)
 
 
-def _spectra(mel: np.ndarray) -> tuple[np.ndarray, int]:
-    """The spectra over time [windows, modulation bins, mels] of the cepstra, and their length.
-
-    The first and the last frame are repeated, so that every frame has windows on all sides.
-    """
+def _padded_cepstra(mel: np.ndarray) -> np.ndarray:
+    """Cepstra [frames, cepstra]; the first and the last are repeated, to have windows around."""
     behind = WINDOW + -len(mel) % HOP
     padded = np.pad(mel.astype(np.float64), ((WINDOW, behind), (0, 0)), mode="edge")
-    cepstra = padded @ cosines(mel.shape[1])
-    windows = np.lib.stride_tricks.sliding_window_view(cepstra, WINDOW, axis=0)[::HOP]
-    return np.fft.rfft(windows.swapaxes(1, 2) * SHAPE, axis=1), len(padded)
+    return padded @ cosines(mel.shape[1])
+
+
+def _windows(cepstra: np.ndarray) -> np.ndarray:
+    """All windows [windows, cepstra, frames] of cepstra."""
+    return np.lib.stride_tricks.sliding_window_view(cepstra, WINDOW, axis=0)[::HOP]

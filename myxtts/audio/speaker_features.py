@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-import scipy.fft
-import scipy.ndimage
 
 from myxtts.audio.mel import mel_filterbank
+from myxtts.audio.transforms import rfft
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.errors import UserError
 
@@ -82,7 +81,8 @@ def trim_long_silences(samples: np.ndarray) -> np.ndarray:
         return samples[:0]
     counts = np.convolve(voiced, np.ones(_VAD_AVERAGED, int), "valid")
     # More than half of the windows around: exactly half is silence.
-    kept = scipy.ndimage.binary_dilation(2 * counts > _VAD_AVERAGED, np.ones(_VAD_DILATED))
+    near = np.convolve(2 * counts > _VAD_AVERAGED, np.ones(_VAD_DILATED, int), "full")
+    kept = near[_VAD_DILATED // 2 :][: len(counts)] > 0
     return samples[np.repeat(kept, _VAD_SAMPLES)]
 
 
@@ -150,7 +150,7 @@ def _power_spectra(
     padded = np.pad(np.asarray(samples, np.float64), fft_size // 2, mode=padding)
     frames = np.lib.stride_tricks.sliding_window_view(padded, fft_size)[::HOP]
     side = (fft_size - len(window)) // 2
-    spectra = scipy.fft.rfft(frames * np.pad(window, side), axis=1)
+    spectra = rfft(frames * np.pad(window, side))
     return np.square(spectra.real) + np.square(spectra.imag)
 
 

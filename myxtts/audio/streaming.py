@@ -1,6 +1,7 @@
 """Speech as the bytes of a file that is still being made: each part as soon as it is spoken."""
 
 import struct
+import threading
 from io import RawIOBase
 from typing import Any
 
@@ -25,7 +26,7 @@ class StreamEncoder:
 
     `pcm` is 16-bit little-endian samples at 24 kHz without a header. A wav's header leaves its
     length open. What formats write into their header at the end is lost: players do
-    without.
+    without. It may be closed while another thread encodes.
     """
 
     def __init__(self, name: str, sample_rate: int):
@@ -34,6 +35,7 @@ class StreamEncoder:
         if self.rate != sample_rate:
             self._resampler = soxr.ResampleStream(sample_rate, self.rate, 1, dtype="float32")
         self._sink = _Sink()
+        self._lock, self._is_closed = threading.Lock(), False
         self._file: Any = None
         if name == "wav":
             self._sink.write(wav_header(self.rate))
@@ -44,6 +46,10 @@ class StreamEncoder:
 
     def encode(self, samples: np.ndarray, is_last: bool = False) -> bytes:
         """The bytes that are ready once these samples are known; with the last ones, all others."""
+        with self._lock:  # libsndfile does not survive a file that is closed meanwhile
+            return b"" if self._is_closed else self._encode(samples, is_last)
+
+    def _encode(self, samples: np.ndarray, is_last: bool) -> bytes:
         samples = np.ascontiguousarray(samples, np.float32)
         if self._resampler is not None:
             samples = self._resampler.resample_chunk(samples, last=is_last)
@@ -59,8 +65,10 @@ class StreamEncoder:
 
     def close(self) -> None:
         """Free what the encoder holds, whether or not the last samples came."""
-        if self._file is not None:
-            self._file.close()
+        with self._lock:
+            self._is_closed = True
+            if self._file is not None:
+                self._file.close()
 
 
 def wav_header(sample_rate: int) -> bytes:

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.fft
 
 from myxtts.audio.mel import mask_frames_tf, num_frames, num_frames_tf, reflect_tf
+from myxtts.audio.transforms import fast_length, irfft, rfft
 from myxtts.config.audio_spec import AudioSpec
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _plan(spec: AudioSpec, fmin: float, fmax: float) -> _Plan:
         raise ValueError(f"no F0 range between fmin={fmin} and fmax={fmax} at {rate:.0f} Hz")
     # The window holds two of the longest periods; it slides over one more, and a sample for the
     # parabola. An even surplus over the hop keeps the frame centred on the mel's.
-    frame = scipy.fft.next_fast_len(3 * longest + 2, real=True)
+    frame = fast_length(3 * longest + 2)
     hop = spec.hop_length // factor
     frame += (frame - hop) % 2
     lowpass = _lowpass(factor)
@@ -161,9 +161,9 @@ def _normalised_difference(frames: np.ndarray, plan: _Plan) -> tuple[np.ndarray,
     power = np.cumsum(np.square(frames), axis=1, dtype=np.float32)
     power = np.concatenate([np.zeros((len(frames), 1), np.float32), power], axis=1)
     energy = power[:, plan.window : plan.window + lags] - power[:, :lags]
-    spectrum = scipy.fft.rfft(frames, axis=1)
-    windowed = scipy.fft.rfft(frames[:, : plan.window], n=plan.frame, axis=1)
-    correlation = scipy.fft.irfft(spectrum * windowed.conj(), n=plan.frame, axis=1)[:, :lags]
+    spectrum = rfft(frames)
+    windowed = rfft(frames[:, : plan.window], plan.frame)
+    correlation = irfft(spectrum * windowed.conj(), plan.frame)[:, :lags]
     difference = np.maximum(energy[:, :1] + energy - 2.0 * correlation, 0.0)[:, 1:]
     total = np.cumsum(difference, axis=1)
     lag = np.arange(1, lags, dtype=np.float32)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from myxtts.bench import timing
+from myxtts.bench import resident_loader, timing
 from myxtts.bench.timing import Cost, Stall
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.data.batches.modes import ModeOpener
@@ -36,6 +36,8 @@ TOGGLES: dict[str, dict] = {
     "native, memory_cache": {"use_tf_native_loading": True, "memory_cache": True},
     "native, prefetch 1": {"use_tf_native_loading": True, "prefetch_buffer_size": 1},
 }
+# The cache on the device, by the most batches that a call takes (`--steps-per-call`).
+RESIDENT = {"on the device": 1, "on the device, 16 steps a call": 16}
 _PLAIN = {"enable_memory_mapping": True, "memory_cache": False, "optimize_cpu_gpu_overlap": True}
 
 
@@ -93,7 +95,8 @@ class DataBench:
                 f"machine: {self.machine}",
                 timing.table(header, rows),
                 "busy: compute / (compute + wait) of a simulated accelerator; p99 wait: at "
-                f"{steps[0]} ms; memory: what opening the cache adds; naive: mel only",
+                f"{steps[0]} ms; memory: what opening the cache adds; naive: mel only; on the "
+                "device: without a GPU the CPU's own memory stands in for it",
                 self.verdict,
             )
         )
@@ -116,6 +119,7 @@ def bench_data(
     plan = _long_plan(split, config, batches)
     with tempfile.TemporaryDirectory(prefix="myxtts-bench-") as folder:
         loaders = _loaders(split, plan, config.data, Path(folder))
+        loaders += _resident(split, config, batches)
         costs = timing.interleaved({load.name: load.measure for load in loaders}, rounds)
         results = tuple(
             LoaderResult(
@@ -212,6 +216,22 @@ def _cached(name: str, split: Split, plan: BatchPlan, data: DataConfig) -> _Load
     options = graph_reader.reader_options(changed)
     make = partial(graph_reader.cached_batches, cache, plan, options)
     return _Loader(name, make, len(timing.planned(plan)), max(0.0, grown))
+
+
+def _resident(split: Split, config: XTTSConfig, batches: int) -> list[_Loader]:
+    """The cache on the device, where there is room for it; without a GPU a stand-in's."""
+    before = timing.anonymous_megabytes()
+    residence = resident_loader.copied(split.cache, config.data.cache_on_device_share)
+    if residence is None:  # the log says why
+        return []
+    grown = max(0.0, timing.anonymous_megabytes() - before)
+    found = []
+    for name, steps in RESIDENT.items():
+        plan = _long_plan(split, config.replace(steps_per_call=steps), batches)
+        calls = resident_loader.calls_of(plan, steps)
+        make = resident_loader.ResidentLoader(residence, split.cache, plan, calls)
+        found.append(_Loader(name, make, len(timing.planned(plan)), grown))
+    return found
 
 
 def _runtime(split: Split, plan: BatchPlan, data: DataConfig) -> _Loader:

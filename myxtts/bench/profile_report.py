@@ -6,6 +6,7 @@ from pathlib import Path
 
 from myxtts.bench.profiling import CONFIGURED, WHAT, Profile
 from myxtts.bench.timing import table
+from myxtts.monitoring import timers
 from myxtts.monitoring.page import PageFacts, Table, write_page
 from myxtts.monitoring.verdict import (
     GOOD_MS,
@@ -18,8 +19,8 @@ from myxtts.training.hooks.performance import phases_of, shapes_of, utilisation_
 
 PAGE, FIGURES = "profile.html", "profile.json"
 HEAD = (
-    *("fed from", "steps", "ms a step", "device busy", "waits for data", "copies", "logging"),
-    *("host", "compiling", "ms a batch, unused"),
+    *("fed from", "steps", "ms a step", "device busy", "waits for data", "copies", "gathers"),
+    *("logging", "host", "compiling", "ms a batch, unused"),
 )
 
 
@@ -36,7 +37,11 @@ def describe(profile: Profile) -> str:
         f"engine alone; next to these steps it is {waiting_grade(share)}: the device waits "
         f"{100 * share:.1f} % of the time for data",
     ]
-    if stages := profile.evidence.stages:
+    stages = dict(profile.evidence.stages)
+    once = stages.pop(timers.TRANSFER, 0.0) * profile.evidence.steps / 1e3
+    if once:
+        lines.append(f"  copying the cache to the device, once: {once:.1f} s")
+    if stages:
         work = ", ".join(f"{name} {spent:.1f} ms" for name, spent in stages.items())
         lines.append(f"  work for each batch: {work}")
     lines += ["", "The same steps, fed in different ways", table(HEAD, rows(profile))]
@@ -49,7 +54,8 @@ def rows(profile: Profile) -> list[tuple[str, ...]]:
     found = []
     for trial in profile.trials:
         one = trial.evidence
-        shares = (one.wait_ms, one.copy_ms, one.hooks_ms, one.host_ms, one.compile_ms)
+        shares = (one.wait_ms, one.copy_ms, one.gather_ms, one.hooks_ms, one.host_ms)
+        shares += (one.compile_ms,)
         found.append(
             (
                 trial.name,

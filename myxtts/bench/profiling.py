@@ -274,5 +274,5 @@ def batch_at(data: TrainingData, number: int) -> dict:
 
 
 def reopened(data: TrainingData, **settings: Any) -> TrainingData:
-    """The same corpus, opened with other settings."""
-    return TrainingData(data.config.replace(**settings))
+    """The same corpus, opened with other settings; the host reads it."""
+    return TrainingData(data.config.replace(**settings, cache_on_device="off"))

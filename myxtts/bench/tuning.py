@@ -317,7 +317,8 @@ class _Tuner:
     def _with(self, setting: str, value: Any) -> TrainingData:
         """The data, opened once, with another value of a setting and all that is chosen."""
         data = copy.copy(self.data)
-        data.config = self.config.replace(**{setting: value})
+        # On a device the cache would be read there, however the host reads it.
+        data.config = self.config.replace(**{setting: value}, cache_on_device="off")
         return data
 
     def _measurements(self, setting: str) -> int:

@@ -17,24 +17,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         with ending_at_once():
             from myxtts.cli import terminal
 
-            args = build_parser().parse_args(argv)
-            args.words = list(sys.argv[1:] if argv is None else argv)
+            words = list(sys.argv[1:] if argv is None else argv)
+            args = build_parser(words).parse_args(words)
+            args.words = words
         return terminal.run(args.run, args)
 
 
-def build_parser() -> "argparse.ArgumentParser":
-    """Return the parser of all verbs; each stores the function to run as `run`."""
+def build_parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
+    """Return the parser of a command line's verb, or of all; each stores what to run as `run`."""
 
     from myxtts import __version__
     from myxtts.cli import terminal
-    from myxtts.cli.verbs import VERBS
+    from myxtts.cli.verbs import find_verbs
 
     about = "Voice-cloning text-to-speech: from recordings to a voice, with no step left waiting."
     parser = terminal.Parser(prog="myxtts", description=about)
     parser.add_argument("--version", action="version", version=f"myxtts {__version__}")
     terminal.add_verbose(parser)
     verbs = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in VERBS:
+    for module in find_verbs(words):
         module.add(verbs)
     return parser
 

@@ -69,8 +69,10 @@ def add_refining(parser: argparse._ActionsContainer) -> None:
     about = f"steps in which a voice with a refiner adds detail (default: {USUAL_REFINE_STEPS}; "
     about += "0: none)"
     parser.add_argument("--refine-steps", metavar="N", type=int, help=about)
-    about = f"how much the readings of a refiner vary, from 0 (default: {USUAL_TEMPERATURE})"
-    parser.add_argument("--temperature", type=float, default=USUAL_TEMPERATURE, help=about)
+    about = "how much melody and tempo vary with the seed, from 0 (default) to 1, as those of "
+    about += "recordings do, and beyond; with refine steps, how much these vary (default: "
+    about += f"{USUAL_TEMPERATURE})"
+    parser.add_argument("--temperature", type=float, metavar="T", help=about)
 
 
 def add_vocoder(parser: argparse.ArgumentParser) -> None:

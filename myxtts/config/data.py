@@ -186,6 +186,17 @@ class DataConfig(Section):
     optimize_cpu_gpu_overlap: bool = option(True, "prepare batches while a step computes")
 
     # The device
+    cache_on_device: str = option(
+        "auto",
+        "copy the cache to the device once and gather batches there; auto: on a GPU with room",
+        choices=("auto", "on", "off"),
+    )
+    cache_on_device_share: float = option(
+        0.5,
+        "share of the device's free memory that the cache may take, seen after the first steps",
+        low=0.0,
+        high=1.0,
+    )
     mixed_precision: bool | None = option(
         None, "compute in half precision (null: where there is a GPU)"
     )

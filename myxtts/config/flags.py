@@ -98,6 +98,8 @@ FLAGS: tuple[Flag, ...] = (
         "false",
         "move each batch to the GPU when its step begins",
     ),
+    Flag(("--cache-on-device",), "data.cache_on_device"),
+    Flag(("--cache-on-device-share",), "data.cache_on_device_share"),
     Flag(
         ("--disable-cpu-gpu-overlap",),
         "data.optimize_cpu_gpu_overlap",

@@ -16,8 +16,8 @@ from myxtts.models.vocoders.onnx import CLOCK, CLOCKED, MEL, WAVEFORM
 
 
 def acoustic_graph(model: Any) -> Any:
-    """Tokens to mels, refined where the model has a refiner; sentences may be batched."""
-    method = model.synthesize_refined if model.refiner else model.synthesize
+    """Tokens to mels, refined or varied where the model can do that; sentences may be batched."""
+    method = speaking_method(model)
     inputs = named_inputs(method, voice=[None, model.speaker_embedding_dim])
 
     def say(*values: tf.Tensor) -> list[tf.Tensor]:
@@ -81,6 +81,13 @@ def traced_anew(method: Any, *values: tf.Tensor) -> Any:
     """Call a compiled method as if it had not been compiled, with noise that ONNX can draw."""
     with in_tracing():
         return method.python_function(*values)
+
+
+def speaking_method(model: Any) -> Any:
+    """The compiled method that says tokens, with all the inputs that the model has a use for."""
+    if model.refiner:
+        return model.synthesize_refined
+    return model.synthesize_varied if model.can_vary else model.synthesize
 
 
 def named_inputs(method: Any, **shapes: list[int | None]) -> list[tf.TensorSpec]:

@@ -33,8 +33,15 @@ class RealISTFT:
         self._shares, self._spread = (
             matrix[:, fourier.order] for matrix in (model.shares, model.spread)
         )
+        self._signed_spread = self._spread * fourier.sign
         rows = noise_samples(model.spec).reshape(NOISE_FRAMES, -1)
         self._noise = rows.astype(np.float32)
+
+    @property
+    def tables(self) -> list[np.ndarray]:
+        """What a graph contains besides weights."""
+        bands = [self._filters, self._shares, self._spread, self._signed_spread]
+        return [*self._fourier.tables, *bands, self._noise, hann_window(self.spec)]
 
     def __call__(self, mel, anchor, phase, first_frame) -> dict[str, tf.Tensor]:
         """The waveform [1, frames * hop] of a log-mel [1, frames, mels], and the clock [1, frames].
@@ -42,15 +49,24 @@ class RealISTFT:
         The clock shows `phase` [1] at the frame `anchor`; the first frame has the place
         `first_frame` in the noise.
         """
-        pitch, mix, log_gain = self.model.trunk_outputs(mel)
-        samples, clock = self.model.pulse_train(pitch, anchor, phase)
+        features = self.model.features(mel)
+        pitch, mix = self.model.pitch_of(features), self.model.mix_head(features)
+        samples, clock = self.model.pulse_train(pitch, anchor, phase, first_frame)
         ends = [edge_padding(self.spec), self._behind]
         pulses = self._spectra(self._frames_of(tf.pad(samples[0], [ends])))
-        mel, log_gain = mel[0], tf.gather(log_gain[0], self._fourier.order, axis=-1)
-        spectra = self._filtered(pulses, mix[0], self._noise_of(tf.shape(mel)[0], first_frame))
-        spectra = self._as_loud(spectra, mel, log_gain)
-        spectra = self._projected(spectra, mel)
-        return {"waveform": self._samples_of(spectra)[None], "clock": clock}
+        wanted = tf.exp(mel[0])
+        share = 1.0 / window_power(tf.shape(wanted)[0], self.spec)
+        spectra = self._filtered(pulses, mix[0], self._noise_of(tf.shape(wanted)[0], first_frame))
+        spectra = self._as_loud(spectra, wanted, self._log_gain(features[0]))
+        spectra = self._projected(spectra, wanted, share)
+        return {"waveform": self._samples_of(spectra, share)[None], "clock": clock}
+
+    def _log_gain(self, features):
+        """What the vocoder's head of gains says, in the order of the bins here."""
+        head, order = self.model.gain_head, self._fourier.order
+        return product(features, tf.gather(head.kernel, order, axis=1)) + tf.gather(
+            head.bias, order
+        )
 
     @property
     def _behind(self) -> int:
@@ -58,30 +74,32 @@ class RealISTFT:
 
     def _filtered(self, pulses: Spectra, mix, noise: Spectra) -> Spectra:
         """Pulses under a complex filter, and noise under a real one."""
-        bands = [product(part, self._spread) for part in tf.split(mix, 3, axis=-1)]
-        real, imaginary, gain = 1.0 + bands[0], bands[1], tf.nn.softplus(bands[2])
+        parts = tf.split(mix, 3, axis=-1)
+        spreads = self._spread, self._signed_spread, self._spread
+        bands = [product(part, spread) for part, spread in zip(parts, spreads, strict=True)]
+        real, imaginary, gain = 1.0 + bands[0], bands[1], _softplus(bands[2])
         return (
             real * pulses[0] - imaginary * pulses[1] + gain * noise[0],
             real * pulses[1] + imaginary * pulses[0] + gain * noise[1],
         )
 
-    def _as_loud(self, spectra: Spectra, mel, log_gain=None) -> Spectra:
-        """Each bin times what its bands lack of the mel."""
+    def _as_loud(self, spectra: Spectra, wanted, log_gain=None) -> Spectra:
+        """Each bin times what its bands lack of the wanted magnitudes."""
         magnitude = tf.sqrt(tf.square(spectra[0]) + tf.square(spectra[1]) + LEAST_POWER)
         present = product(magnitude, self._filters)
-        gain = product(tf.exp(mel) / tf.maximum(present, QUIET), self._shares)
+        gain = product(wanted / tf.maximum(present, QUIET), self._shares)
         gain = gain if log_gain is None else gain * tf.exp(log_gain)
         return spectra[0] * gain, spectra[1] * gain
 
-    def _projected(self, spectra: Spectra, mel) -> Spectra:
+    def _projected(self, spectra: Spectra, wanted, share) -> Spectra:
         before = None
         for _ in range(self.model.projections):
-            samples = self._samples_of(spectra)
+            samples = self._samples_of(spectra, share)
             now = self._spectra(self._frames_of(self._reflected(samples)))
             pushed = now
             if before is not None:
                 pushed = tuple(n + MOMENTUM * (n - b) for n, b in zip(now, before, strict=True))
-            spectra, before = self._as_loud(pushed, mel), now
+            spectra, before = self._as_loud(pushed, wanted), now
         return spectra
 
     def _noise_of(self, count, first_frame) -> Spectra:
@@ -91,11 +109,10 @@ class RealISTFT:
     def _spectra(self, frames) -> Spectra:
         return self._fourier.forward(frames * hann_window(self.spec))
 
-    def _samples_of(self, spectra: Spectra):
-        """Signal [frames * hop] of spectra."""
+    def _samples_of(self, spectra: Spectra, share):
+        """Signal [frames * hop] of spectra; `share` is 1 / the power of the windows there."""
         frames = self._fourier.inverse(*spectra) * hann_window(self.spec)
-        power = window_power(tf.shape(frames)[0], self.spec)
-        return overlap_add(frames[None], self.spec)[0] / power
+        return overlap_add(frames[None], self.spec)[0] * share
 
     def _reflected(self, samples):
         """A signal with its ends reflected, however short it is: as `np.pad` does."""
@@ -118,3 +135,8 @@ class RealISTFT:
         count = tf.shape(rows)[0] - (self._parts - 1)
         frames = tf.concat([rows[part : part + count] for part in range(self._parts)], axis=1)
         return frames[:, : self.spec.n_fft]
+
+
+def _softplus(x):
+    """log(1 + e^x) of operations that onnxruntime has fast code for."""
+    return tf.nn.relu(x) + tf.math.log(1.0 + tf.exp(-tf.abs(x)))

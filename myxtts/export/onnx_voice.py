@@ -11,8 +11,10 @@ from myxtts.checkpoints.files import describe, sealed, write_json, write_tensors
 from myxtts.checkpoints.voices import GAINS
 from myxtts.config.io import save_config
 from myxtts.export import graphs
+from myxtts.export.istft import RealISTFT
 from myxtts.export.trainable import Place, locate_weights
 from myxtts.export.weights import FLOAT16, FLOAT32, INT8, pack_weights
+from myxtts.models.vocoders.istft import ISTFTVocoder
 
 
 def fill_folder(folder: Path, voice: Voice, vocoder: Any, weights: str = FLOAT32) -> None:
@@ -29,7 +31,9 @@ def fill_folder(folder: Path, voice: Voice, vocoder: Any, weights: str = FLOAT32
     found = _graphs(voice, vocoder)
     places = {} if weights == INT8 else _store_weights(folder, voice, found, weights)
     for name, graph in found.items():
-        (folder / name).write_bytes(pack_weights(graph, weights).SerializeToString())
+        (folder / name).write_bytes(
+            pack_weights(graph, weights, tables_of(voice, vocoder)).SerializeToString()
+        )
     card = {
         "format": exported.FORMAT_VERSION,
         "myxtts": myxtts.__version__,
@@ -41,6 +45,12 @@ def fill_folder(folder: Path, voice: Voice, vocoder: Any, weights: str = FLOAT32
         "files": {path.name: describe(path) for path in sorted(folder.iterdir())},
     }
     write_json(folder / exported.CARD, sealed(card))
+
+
+def tables_of(voice: Voice, vocoder: Any) -> list[np.ndarray]:
+    """What the graphs of a voice and a vocoder contain besides weights."""
+    own = RealISTFT(vocoder).tables if isinstance(vocoder, ISTFTVocoder) else []
+    return [voice.model.harmonics.table, *own]
 
 
 def _store_weights(

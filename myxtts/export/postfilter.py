@@ -6,7 +6,7 @@ Windows, gains and windows again are one product with a matrix for each cepstral
 import numpy as np
 import tensorflow as tf
 
-from myxtts.audio.postfilter import HOP, SHAPE, WINDOW, cosines
+from myxtts.audio.postfilter import HOP, WINDOW, cosines, window_filters
 
 
 class Sharpening:
@@ -15,12 +15,7 @@ class Sharpening:
     def __init__(self, gains: np.ndarray):
         mels = gains.shape[1]
         self._cepstra = cosines(mels).astype(np.float32)
-        spectra = np.fft.rfft(np.eye(WINDOW) * SHAPE, axis=1)  # of each frame of a window
-        amplified = spectra[None] * gains.T[:, None, :]
-        filters = np.fft.irfft(amplified, WINDOW, axis=2) * SHAPE[:, 0]
-        # Every frame has so many windows, whose squared shapes add up to the same everywhere.
-        weight = np.square(SHAPE).sum() / HOP
-        self._filters = (filters / weight).astype(np.float32)  # [mels, in, out]
+        self._filters = window_filters(gains).astype(np.float32)
 
     def __call__(self, mel: tf.Tensor) -> tf.Tensor:
         count = tf.shape(mel)[0]

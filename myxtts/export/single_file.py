@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from myxtts.config.model import USUAL_REFINE_STEPS, USUAL_TEMPERATURE
 from myxtts.export.conversion import convert
-from myxtts.export.graphs import argument_names, traced_anew
+from myxtts.export.graphs import argument_names, speaking_method, traced_anew
 from myxtts.export.istft import RealISTFT
 from myxtts.export.postfilter import Sharpening
 from myxtts.models.vocoders.istft import ISTFTVocoder
@@ -30,13 +30,15 @@ Pairs = Mapping[tuple[int, int], int]  # ids of a letter and of a mark behind it
 class SingleFile:
     """A voice and a prepared vocoder that has weights; `pairs` are ids that belong together.
 
-    Ids from `vocab_size` on are marks that the voice knows only as a part of such pairs.
+    Ids from `vocab_size` on are marks that the voice knows only as a part of such pairs. By the
+    third scale, noise_w, which some players set without being asked, it `varies` melody and tempo.
     """
 
     voice: Any
     vocoder: Any
     language: str
     pairs: Pairs = field(default_factory=dict)
+    varies: bool = False
 
     def graph(self) -> Any:
         """The ONNX model: input, input_lengths, scales and, of several speakers, sid."""
@@ -77,8 +79,9 @@ class SingleFile:
             "seed": tf.constant(0),
             "temperature": scales[0],
             "steps": tf.constant(USUAL_REFINE_STEPS),
+            "variation": scales[2] if self.varies else tf.constant(0.0),
         }
-        method = model.synthesize_refined if self._is_refined else model.synthesize
+        method = speaking_method(model)
         return traced_anew(method, *(given[name] for name in argument_names(method)))
 
     @cached_property

@@ -7,7 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from myxtts.checkpoints import Voice
-from myxtts.export.graphs import named_inputs
+from myxtts.export.graphs import named_inputs, speaking_method
+from myxtts.models.onnx.model import REFINED, SAID, VARIED
 from myxtts.models.vocoders.base import Vocoder, Window
 from myxtts.models.vocoders.istft import ISTFTVocoder
 
@@ -20,7 +21,7 @@ def write_saved_model(folder: Path, voice: Voice, vocoder: Any) -> None:
     module = tf.Module()
     # Not the model itself: all of its compiled methods would be saved, used or not.
     module.weights = [variable.value for variable in model.variables]
-    method = model.synthesize_refined if model.refiner else model.synthesize
+    method = speaking_method(model)
     signatures = {SPEAK: _signature(method, voice=[None, model.speaker_embedding_dim])}
     if not model.wants_embeddings:
         signatures[REFERENCE] = _signature(model.encode_voice, mel=[None, None, model.n_mels])
@@ -42,21 +43,24 @@ class SavedModel:
 
     def synthesize(self, *said: Any) -> Any:
         """What the signature `speak` says."""
-        return self._say(*said, 0, 0.0, 0)
+        calm = dict.fromkeys((*REFINED, *VARIED), 0)
+        return self._say(**calm, **dict(zip(SAID, said, strict=True)))
+
+    def synthesize_varied(self, *said: Any) -> Any:
+        """The same with a seed and a variation."""
+        return self._say(**dict(zip((*SAID, *VARIED), said, strict=True)))
 
     def synthesize_refined(self, *said: Any) -> Any:
         """The same with a seed, a temperature and steps."""
-        return self._say(*said)
+        return self._say(**dict(zip((*SAID, *REFINED), said, strict=True)))
 
     def vocode(self, mel: np.ndarray) -> np.ndarray:
         """The waveform [1, samples] of a mel [1, frames, mels]."""
         return self._loaded.signatures[VOCODE](mel=tf.constant(mel))["waveform"].numpy()
 
-    def _say(self, *said: Any) -> Any:
+    def _say(self, **given: Any) -> Any:
         function = self._loaded.signatures[SPEAK]
         specs = function.structured_input_signature[1]
-        names = ("tokens", "text_lengths", "language", "voice", "speaking_rate")
-        given = dict(zip((*names, "seed", "temperature", "steps"), said, strict=True))
         return function(**{name: tf.constant(given[name], specs[name].dtype) for name in specs})
 
 

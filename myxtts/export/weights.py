@@ -1,5 +1,6 @@
 """The weights of a graph in fewer bits: they are expanded to float32 when the graph is opened."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ _LEAST_VALUES = 1024
 _MOST_INT8, _LARGEST_FLOAT16 = 127, 65504.0
 
 
-def pack_weights(model: Any, kind: str) -> Any:
+def pack_weights(model: Any, kind: str, tables: Sequence[np.ndarray] = ()) -> Any:
     """Store the large tensors of an ONNX model as another kind, in place.
 
     A tensor of 8 bits has a scale for each of its last axis: that of the outputs in a product.
+    Tables, such as those of a Fourier transform, are no weights and keep their bits.
     """
     if kind == FLOAT32:
         return model
@@ -26,7 +28,13 @@ def pack_weights(model: Any, kind: str) -> Any:
         if tensor.data_type != TensorProto.FLOAT or values.size < _LEAST_VALUES:
             kept.append(tensor)
             continue
-        tensors, expanding = _packed(tensor.name, values, kind)
+        if any(_is_equal(values, table) for table in tables):
+            if not _fits_half(values):
+                kept.append(tensor)
+                continue
+            tensors, expanding = _packed(tensor.name, values, FLOAT16)
+        else:
+            tensors, expanding = _packed(tensor.name, values, kind)
         kept += tensors
         nodes += expanding
     del graph.initializer[:]
@@ -36,6 +44,16 @@ def pack_weights(model: Any, kind: str) -> Any:
     del graph.node[:]
     graph.node.extend([*nodes, *rest])
     return model
+
+
+def _is_equal(values: np.ndarray, table: np.ndarray) -> bool:
+    return values.size == table.size and np.array_equal(np.squeeze(values), np.squeeze(table))
+
+
+def _fits_half(values: np.ndarray) -> bool:
+    """Whether no bit is lost in float16."""
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(values.astype(np.float16).astype(np.float32), values))
 
 
 def _packed(name: str, values: np.ndarray, kind: str) -> tuple[list[Any], list[Any]]:

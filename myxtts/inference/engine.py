@@ -16,6 +16,7 @@ class Engine(Protocol):
 
     wants_embeddings: bool  # of a published encoder, instead of mels
     published_voice: Any  # has that `speaker_encoder`, if it wants them
+    can_vary: bool  # whether there is a `synthesize_varied`
 
     def encode_voice(self, mel: np.ndarray, lengths: np.ndarray) -> Any:
         """Speaker embeddings [batch, voice_dim] of mels [batch, frames, mels]."""
@@ -35,6 +36,9 @@ class Engine(Protocol):
         speaking_rate: np.ndarray,
     ) -> Mapping[str, Any]:
         """`mel` [batch, frames, mels], `mel_lengths` [batch] and `durations` [batch, tokens]."""
+
+    def synthesize_varied(self, *said: Any) -> Mapping[str, Any]:
+        """The same from these arguments, a seed and how much melody and tempo vary with it."""
 
     def synthesize_refined(self, *said: Any) -> Mapping[str, Any]:
         """The same from these arguments, the seed, the temperature and the steps of a refiner."""

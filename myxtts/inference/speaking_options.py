@@ -31,11 +31,12 @@ class SpeakingOptions:
 
     One or several reference recordings, which win over `speaker`, are the voice to be cloned; who
     has embedded them before, by `embed_reference`, gives the `embedding` instead of either.
-    Style weights, one for each style token, replace the voice's own style. A voice with a refiner
-    adds detail to its mels in `refine_steps`, from noise that follows from the seed: another seed
-    is another reading. The noise is scaled by the temperature; without steps there is none. Mels
-    that are not refined are sharpened by the voice's post-filter, if it has one. A lexicon says how
-    words are pronounced.
+    Style weights, one for each style token, replace the voice's own style. With a temperature the
+    melody and the tempo vary with the seed: another seed is another reading. A voice with a refiner
+    adds detail to its mels in `refine_steps` instead, from noise that follows from the seed and is
+    scaled by the temperature (the usual one, if None); without steps there is none. Mels that are
+    not refined are sharpened by the voice's post-filter, if it has one. A lexicon says how words
+    are pronounced.
     """
 
     language: str | None = None
@@ -45,7 +46,7 @@ class SpeakingOptions:
     style_weights: Sequence[float] | None = None
     seed: int = 0
     refine_steps: int | None = None
-    temperature: float = USUAL_TEMPERATURE
+    temperature: float | None = None
     postfilter: bool = True
     lexicon: Lexicon | None = None
     embedding: np.ndarray | None = None
@@ -62,6 +63,7 @@ class Delivery:
     seed: int
     refine_steps: int = 0
     temperature: float = 0.0
+    variation: float = 0.0  # the temperature of melody and tempo
     gains: np.ndarray | None = None  # of the post-filter
     lexicon: Lexicon | None = None
 
@@ -79,15 +81,10 @@ def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
     embedding = _embedding(options, voice)
     styled = voice.model.styled(embedding[None], _style_weights(options.style_weights, voice))
     steps = _refine_steps(options.refine_steps, voice)
-    temperature = float(options.temperature)
-    if not 0.0 <= temperature <= MOST_TEMPERATURE:
-        raise SynthesisError(
-            f"the temperature {temperature:g} is not between 0 (the likeliest reading) and "
-            f"{MOST_TEMPERATURE:g}"
-        )
+    temperature, variation = _temperatures(options.temperature, steps, voice)
     vector = np.asarray(styled)[0]
     gains = voice.gains if options.postfilter and not steps else None
-    how = options.seed, steps, temperature, gains, options.lexicon
+    how = options.seed, steps, temperature, variation, gains, options.lexicon
     return Delivery(language, index, vector, rate, *how)
 
 
@@ -117,6 +114,25 @@ def _refine_steps(steps: int | None, voice: "Voice") -> int:
     if not 0 <= steps <= MOST_REFINE_STEPS:
         raise SynthesisError(f"refine steps must be between 0 and {MOST_REFINE_STEPS}, not {steps}")
     return steps
+
+
+def _temperatures(asked: float | None, steps: int, voice: "Voice") -> tuple[float, float]:
+    """Return the temperature of the refiner, and that of melody and tempo."""
+    temperature = float(USUAL_TEMPERATURE if asked is None else asked)
+    if not 0.0 <= temperature <= MOST_TEMPERATURE:
+        raise SynthesisError(
+            f"the temperature {temperature:g} is not between 0 (the likeliest reading) and "
+            f"{MOST_TEMPERATURE:g}"
+        )
+    if not asked or steps:
+        return temperature, 0.0
+    if not voice.model.can_vary:
+        raise SynthesisError(
+            "this voice has one reading of every text, and so no use for a temperature: leave it "
+            "out, or take a voice with a pitch per frame (and export that again, if it is an "
+            "export)"
+        )
+    return 0.0, temperature
 
 
 def _embedding(options: SpeakingOptions, voice: "Voice") -> np.ndarray:

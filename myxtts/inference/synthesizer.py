@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from myxtts.audio.postfilter import sharpen
+from myxtts.audio.threads import single_threaded_blas
 from myxtts.checkpoints.voices import ONNX
 from myxtts.data.padding import pad_rows
 from myxtts.inference.errors import SynthesisError
@@ -243,7 +244,7 @@ class Synthesizer:
         """Say lines in batches of about one length, which pads little, and vocode on all cores."""
         order = sorted(range(len(lines)), key=lambda index: len(lines[index].tokens))
         spoken: dict[int, Speech] = {}
-        with ThreadPoolExecutor(available_cores()) as pool:
+        with single_threaded_blas(), ThreadPoolExecutor(available_cores()) as pool:
             for start in range(0, len(order), BATCH_SENTENCES):
                 batch = order[start : start + BATCH_SENTENCES]
                 said = self.say([lines[index] for index in batch], pool.map)
@@ -256,10 +257,10 @@ class Synthesizer:
         return set_level(fade_ends(samples, self.spec.sample_rate), self.spec.sample_rate)
 
     def _mels(self, lines: Sequence[Line]) -> list[tuple[np.ndarray, Line, np.ndarray]]:
-        """Log-mels and durations of lines, without padding; those refined alike are one batch."""
+        """Log-mels and durations of lines, without padding; those of one noise are a batch."""
         found: dict[int, tuple[np.ndarray, Line, np.ndarray]] = {}
-        for refining in dict.fromkeys(map(_refining, lines)):
-            batch = [n for n, line in enumerate(lines) if _refining(line) == refining]
+        for how in dict.fromkeys(map(_noise, lines)):
+            batch = [n for n, line in enumerate(lines) if _noise(line) == how]
             alike = [lines[n] for n in batch]
             out = self._run([line.tokens for line in alike], [line.delivery for line in alike])
             outputs = (np.asarray(out[key]) for key in ("mel", "mel_lengths", "durations"))
@@ -289,6 +290,9 @@ class Synthesizer:
         if first.refine_steps:
             how = first.seed % 2**31, first.temperature, first.refine_steps
             return self.voice.model.synthesize_refined(*inputs, *how)
+        if first.variation:
+            seed = first.seed % 2**31
+            return self.voice.model.synthesize_varied(*inputs, seed, first.variation)
         return self.voice.model.synthesize(*inputs)
 
     def _pause(self, line: Line) -> Speech:
@@ -315,10 +319,11 @@ class Synthesizer:
             raise SynthesisError(f"the voice gives no numbers (NaN) for {line.text!r}: {advice}")
 
 
-def _refining(line: Line) -> tuple[int, float, int] | None:
-    """What a whole batch shares, if it is refined."""
+def _noise(line: Line) -> tuple[float, ...] | None:
+    """What a whole batch shares, if there is chance in it."""
     how = line.delivery
-    return (how.refine_steps, how.temperature, how.seed) if how.refine_steps else None
+    has_noise = how.refine_steps or how.variation
+    return (how.refine_steps, how.temperature, how.variation, how.seed) if has_noise else None
 
 
 def _speech(

@@ -20,8 +20,8 @@ class Harmonics:
     """Scaled pitch [batch, tokens] -> its comb [batch, tokens, bands], of about unit scale."""
 
     def __init__(self, spec: AudioSpec):
-        self._table = combs(spec)
-        self.bands = self._table.shape[1]
+        self.table = combs(spec)
+        self.bands = self.table.shape[1]
 
     def __call__(self, pitch: tf.Tensor) -> tf.Tensor:
         logarithm = tf.cast(pitch, tf.float32) * PITCH_SCALE + PITCH_CENTRE
@@ -31,7 +31,7 @@ class Harmonics:
         before = tf.floor(place)
         share = (place - before)[..., None]
         first = tf.cast(before, tf.int32)
-        table = tf.constant(self._table)
+        table = tf.constant(self.table)
         return (1.0 - share) * tf.gather(table, first) + share * tf.gather(table, first + 1)
 
 

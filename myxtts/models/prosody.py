@@ -6,6 +6,7 @@ Lengths and loudness belong to the states of tokens. The pitch belongs to these 
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from myxtts.models.layers import ConvBlock, LayerNorm, sequence_mask, serialisable
@@ -14,6 +15,13 @@ from myxtts.models.layers import ConvBlock, LayerNorm, sequence_mask, serialisab
 PITCH_CENTRE, PITCH_SCALE = 5.0, 0.35
 ENERGY_CENTRE, ENERGY_SCALE = 2.0, 2.0
 LOG_DURATIONS, PITCH, ENERGY = "log_durations", "pitch", "energy"
+# Chance moves the pitch within .28 s, about a word, and the tempo within four tokens of two states.
+_KNOTS = 1024
+_PITCH_KNOTS, _LENGTH_KNOTS = 1, 2
+_FRAMES_PER_KNOT, _STATES_PER_KNOT = 24, 8
+# Of the variance of lengths that cannot be predicted; most of it is that of single states, by which
+# their alignment jitters. All of it as tempo costs words (benchmarks/readings.py).
+_TEMPO_SHARE = 0.25
 
 
 def scaled_pitch(hertz: tf.Tensor) -> tf.Tensor:
@@ -114,10 +122,54 @@ class Calibration(keras.layers.Layer):
     def widened(self, pitch, voiced):
         """Pitch [batch, frames] further from the mean of each row's own frames, as voiced as they
         are, from 0 to 1."""
-        voiced = tf.cast(voiced, tf.float32)
-        count = tf.maximum(tf.reduce_sum(voiced, axis=1, keepdims=True), 1.0)
-        mean = tf.reduce_sum(pitch * voiced, axis=1, keepdims=True) / count
+        mean, _ = _mean_and_spread(pitch, voiced)
         return mean + self.pitch_range * (pitch - mean)
+
+    def varied(self, pitch, voiced, chance: "Chance"):
+        """`widened`, in part by chance: what the predicted pitch lacks is what it cannot know.
+
+        The spread stays that of recordings up to a temperature of 1.
+        """
+        mean, spread = _mean_and_spread(pitch, voiced)
+        lost = tf.maximum(tf.square(self.pitch_range) - 1.0, 0.0)
+        kept = tf.sqrt(tf.maximum(1.0 + lost * (1.0 - tf.square(chance.temperature)), 1.0))
+        noise = chance.noise(_PITCH_KNOTS, tf.shape(pitch)[1], _FRAMES_PER_KNOT)
+        return mean + kept * (pitch - mean) + chance.temperature * tf.sqrt(lost) * spread * noise
+
+    def varied_lengths(self, log_durations, chance: "Chance"):
+        """Logarithmic lengths [batch, states], `length` included, in part by chance.
+
+        The mean of a log-normal length is above the exponential of its logarithm's mean by half the
+        variance of that, which therefore follows from the factor. The mean length stays.
+        """
+        factor = tf.math.log(self.length)
+        lost = 2.0 * tf.maximum(factor, 0.0)
+        variance = _TEMPO_SHARE * lost * tf.square(chance.temperature)
+        noise = chance.noise(_LENGTH_KNOTS, tf.shape(log_durations)[1], _STATES_PER_KNOT)
+        return log_durations + factor - 0.5 * variance + tf.sqrt(variance) * noise
+
+
+class Chance:
+    """How one reading of sentences differs from another, by a seed and a temperature.
+
+    The noise of a sentence depends on these and on its tokens [batch, tokens] alone: it sounds the
+    same in any batch, and unlike the sentence before it.
+    """
+
+    def __init__(self, tokens, seed, temperature):
+        self.temperature, self._seed = temperature, seed
+        place = 1 + tf.range(tf.shape(tokens)[1]) % 61  # padding is 0 and adds nothing
+        self._start = tf.reduce_sum(tokens * place, axis=1) % _KNOTS
+
+    def noise(self, key: int, size, per_knot: int):
+        """Smooth standard normal numbers [batch, size], with a knot every so many places."""
+        knots = tf.random.stateless_normal([_KNOTS], tf.stack([self._seed, key]))
+        at = tf.range(size)
+        knot = (self._start[:, None] + (at // per_knot)[None, :]) % _KNOTS
+        # Two knots are mixed at a constant power.
+        share = tf.cast(at % per_knot, tf.float32) * (0.5 * np.pi / per_knot)
+        following = tf.gather(knots, (knot + 1) % _KNOTS)
+        return tf.cos(share) * tf.gather(knots, knot) + tf.sin(share) * following
 
 
 @serialisable
@@ -162,3 +214,12 @@ class ProsodyEmbedding(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "dim": self.dim}
+
+
+def _mean_and_spread(values, weights):
+    """The mean and the standard deviation [batch, 1] of weighted rows."""
+    weights = tf.cast(weights, tf.float32)
+    count = tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
+    mean = tf.reduce_sum(values * weights, axis=1, keepdims=True) / count
+    squares = tf.reduce_sum(tf.square(values - mean) * weights, axis=1, keepdims=True)
+    return mean, tf.sqrt(squares / count)

@@ -30,6 +30,7 @@ from myxtts.models.prosody import (
     LOG_DURATIONS,
     PITCH,
     Calibration,
+    Chance,
     PitchContour,
     ProsodyEmbedding,
     ProsodyPredictor,
@@ -59,7 +60,8 @@ _SAID = [
     tf.TensorSpec([None, None], tf.float32),
     tf.TensorSpec([None], tf.float32),
 ]
-_REFINED = [tf.TensorSpec([], kind) for kind in (tf.int32, tf.float32, tf.int32)]
+_VARIED = [tf.TensorSpec([], kind) for kind in (tf.int32, tf.float32)]
+_REFINED = [*_VARIED, tf.TensorSpec([], tf.int32)]
 
 
 def build_xtts(
@@ -222,6 +224,20 @@ class XTTS(VoiceEncoder):
         said, _ = self._say(tokens, text_lengths, language, voice, speaking_rate)
         return said
 
+    @property
+    def can_vary(self) -> bool:
+        """Whether there is a `synthesize_varied`."""
+        return self.contour is not None
+
+    @tf.function(input_signature=[*_SAID, *_VARIED])
+    def synthesize_varied(
+        self, tokens, text_lengths, language, voice, speaking_rate, seed, variation
+    ):
+        """`synthesize` with a pitch and lengths that vary with the seed, at 1 as recordings do."""
+        chance = Chance(tokens, seed, variation)
+        said, _ = self._say(tokens, text_lengths, language, voice, speaking_rate, chance)
+        return said
+
     @tf.function(input_signature=[*_SAID, *_REFINED])
     def synthesize_refined(
         self, tokens, text_lengths, language, voice, speaking_rate, seed, temperature, steps
@@ -234,13 +250,19 @@ class XTTS(VoiceEncoder):
         )
         return {**said, "mel": mel}
 
-    def _say(self, tokens, text_lengths, language, voice, speaking_rate):
+    def _say(self, tokens, text_lengths, language, voice, speaking_rate, chance=None):
         """What is said, and what the decoder read for it."""
         text, mask = self._encode(tokens, text_lengths, language, voice, False)
         predicted = self.prosody(text, mask, voice)
-        if self.contour:
+        lengths = predicted[LOG_DURATIONS]
+        if chance:
+            varied = self.calibration.varied_lengths(lengths, chance)
+            is_calm = tf.equal(chance.temperature, 0.0)
+            lengths = tf.where(is_calm, lengths, varied)
+            speaking_rate /= tf.where(is_calm, self.calibration.length, 1.0)
+        elif self.contour:
             speaking_rate /= self.calibration.length
-        durations = whole_durations(predicted["log_durations"], mask[:, :, 0], speaking_rate)
+        durations = whole_durations(lengths, mask[:, :, 0], speaking_rate)
         spoken = tf.reduce_sum(durations, axis=1)
         room = self._room(tf.reduce_max(spoken))
         frames = self._frames(text, predicted, durations, room, gather_tokens)
@@ -249,8 +271,11 @@ class XTTS(VoiceEncoder):
             pitch, voicing = self.contour(frames, spoken + tail, voice)
             # Nearly a step: a frame at the threshold must not depend on how a product is rounded.
             voiced = tf.sigmoid(VOICING_SLOPE * voicing) * sequence_mask(spoken + tail, room)
-            pitch = self.calibration.widened(pitch, voiced)
-            frames = self._with_contour(frames, pitch, voiced)
+            calm = self.calibration.widened(pitch, voiced)
+            if chance:
+                varied = self.calibration.varied(pitch, voiced, chance)
+                calm = tf.where(tf.equal(chance.temperature, 0.0), calm, varied)
+            frames = self._with_contour(frames, calm, voiced)
         said = self.decoder.generate(frames, spoken + tail, voice)
         lengths = _trimmed(said["stop"], spoken, self.reduction)
         whole = tf.reshape(durations, [tf.shape(tokens)[0], -1, self.token_states])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from myxtts.monitoring.timeline import COPY, HOOKS, WAIT, StepTimes
+from myxtts.monitoring.timeline import COPY, GATHER, HOOKS, WAIT, StepTimes
 
 # A device has slowed down if it did the same so much faster before: blocks of steps are compared.
 BLOCKS, LEAST_BLOCK = 8, 10
@@ -36,6 +36,7 @@ class Evidence:
     device_ms: float
     wait_ms: float = 0.0  # the device had nothing to do while its loop waited for a batch
     copy_ms: float = 0.0  # ... moved one to the device
+    gather_ms: float = 0.0  # ... started to gather one on the device
     hooks_ms: float = 0.0  # ... called its hooks
     host_ms: float = 0.0  # ... did anything else
     compile_ms: float = 0.0
@@ -91,7 +92,7 @@ class Recorder:
             self.first = times
             return
         idle = times.idle
-        named = idle.get(WAIT, 0.0), idle.get(COPY, 0.0), idle.get(HOOKS, 0.0)
+        named = tuple(idle.get(phase, 0.0) for phase in (WAIT, COPY, GATHER, HOOKS))
         other = max(0.0, times.stall_ms - sum(named))
         call_cpu = times.host_ms
         rest = times.compile_ms, call_cpu, times.wait_ms, times.compute_ms
@@ -111,7 +112,7 @@ class Recorder:
         count = max(1, len(self))
         means = {name: float(np.sum(values)) / count for name, values in self.series.items()}
         slowed, best = slowing(self.series["device"], self._shape_numbers)
-        names = ("device", "wait", "copy", "hooks", "host", "compile")
+        names = ("device", "wait", "copy", "gather", "hooks", "host", "compile")
         parts: dict[str, Any] = {f"{name}_ms": means[name] for name in names}
         return Evidence(
             steps=len(self),
@@ -131,7 +132,10 @@ class Recorder:
         )
 
 
-_SERIES = ("device", "wait", "copy", "hooks", "host", "compile", "call CPU", "data", "compute")
+_SERIES = (
+    *("device", "wait", "copy", "gather", "hooks", "host", "compile"),
+    *("call CPU", "data", "compute"),
+)
 
 
 def slowing(device_ms: ArrayLike, shapes: ArrayLike) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """Where the time of each step went, without waiting for the device more than the loop does.
 
-A loop reports each phase when it ends: it waited for a batch, moved it to the device, called the
-step, fetched the result of the step before, called its hooks. From these moments follows when the
-device computed and when it was idle:
+A loop reports each phase when it ends: it waited for a batch, moved it to the device or gathered it
+there, called the step, fetched the result of the step before, called its hooks. From these moments
+follows when the device computed and when it was idle:
 
 - A device that computes inside the call (a CPU) is busy exactly then.
 - An asynchronous one (a GPU) begins a step when it is called or when the step before has ended.
@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-WAIT, COPY, CALL, FETCH, HOOKS, OTHER = "wait", "copy", "call", "fetch", "hooks", "other"
+WAIT, COPY, GATHER, CALL = "wait", "copy", "gather", "call"
+FETCH, HOOKS, OTHER = "fetch", "hooks", "other"
 # Fetching what is there already takes less.
 BLOCKED_SECONDS = 3e-4
 # How many steps whose end was observed estimate how long a step takes.
@@ -114,7 +115,7 @@ class Timeline:
         spent = self._last - began
         if phase == WAIT:
             self._wait += spent
-        elif phase == COPY:
+        elif phase in (COPY, GATHER):
             self._copy += spent
         return spent
 

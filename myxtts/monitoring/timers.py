@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 READ, DECODE, FEATURES, TOKENS = "read", "decode", "features", "tokens"
 BATCHING, HAND_OVER = "batching", "hand-over"
 STAGES = (READ, DECODE, FEATURES, TOKENS, BATCHING, HAND_OVER)
+# With the cache on the device: copying it there, once, and launching the gather of each batch.
+TRANSFER, GATHER = "transfer", "gather"
 
 
 class StageTimers:

@@ -28,6 +28,7 @@ LEAST_COMPUTING = 0.01
 INPUT, COMPILATION, HOST, LOGGING, DEVICE, OVERLAP = (
     "input", "compilation", "host compute", "logging", "device", "overlap",
 )  # fmt: skip
+LAUNCH = "launch"
 HEALTHY = "healthy"
 
 
@@ -71,6 +72,14 @@ REMEDIES: Mapping[str, Remedy] = {
     OVERLAP: Remedy(
         "waiting for batches that are made only when the step asks for them",
         "switch overlap back on (optimize_cpu_gpu_overlap: true, no --disable-cpu-gpu-overlap)",
+    ),
+    timers.GATHER: Remedy(
+        "starting to gather batches on the device",
+        "gather those of several steps at once (--steps-per-call 16)",
+    ),
+    LAUNCH: Remedy(
+        "the host, which starts one step after the other",
+        "let it start several steps at once (--steps-per-call 16)",
     ),
     COMPILATION: Remedy(
         "compiling for new shapes",
@@ -162,9 +171,11 @@ def avoidable(evidence: Evidence) -> dict[str, float]:
     return {
         INPUT: evidence.wait_ms,
         timers.HAND_OVER: evidence.copy_ms,
+        timers.GATHER: evidence.gather_ms,
         COMPILATION: evidence.compile_ms,
         LOGGING: evidence.hooks_ms,
-        HOST: evidence.host_ms + _lost_to_python(evidence),
+        # A GPU that waits for its launcher runs graphs as fast as it can be told to.
+        LAUNCH if _is_launched(evidence) else HOST: evidence.host_ms + _lost_to_python(evidence),
         DEVICE: _lost_to_slowing(evidence),
     }
 
@@ -187,7 +198,7 @@ def performance_report(
             f"  compute: {compute}",
             f"  device:  busy {100 * evidence.utilisation:.1f} % of the time; waiting for data "
             f"{100 * _share(evidence.wait_ms, evidence):.1f} %, for copies "
-            f"{100 * _share(evidence.copy_ms, evidence):.1f} %, for logging "
+            f"{100 * _share(evidence.copy_ms + evidence.gather_ms, evidence):.1f} %, for logging "
             f"{100 * _share(evidence.hooks_ms, evidence):.1f} %, for the host "
             f"{100 * _share(evidence.host_ms, evidence):.1f} %; compiling "
             f"{100 * _share(evidence.compile_ms, evidence):.1f} %",
@@ -250,6 +261,11 @@ def _gain(stage: str, left: float, evidence: Evidence) -> float:
 def _is_measured(stage: str, evidence: Evidence) -> bool:
     """Whether a trial really made the change."""
     return stage in evidence.after or (stage == HOST and bool(evidence.graph_ms))
+
+
+def _is_launched(evidence: Evidence) -> bool:
+    """Whether the device computes graphs behind the call."""
+    return evidence.is_async and not evidence.is_eager
 
 
 def _lost_to_python(evidence: Evidence) -> float:
@@ -334,7 +350,7 @@ def _detail(stage: str, evidence: Evidence) -> str:
     if stage == DEVICE:
         return f" (a step takes {evidence.slowdown:.1f} x as long as at its fastest)"
     if stage in evidence.stages:
-        busy = sum(evidence.stages.values())
+        busy = sum(ms for name, ms in evidence.stages.items() if name != timers.TRANSFER)
         return f" ({evidence.stages[stage]:.1f} of {busy:.1f} ms of work for each batch)"
     return ""
 

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -36,10 +37,12 @@ def build_app(
     api_key: str | None = None,
     hosts: Sequence[str] | None = None,
     beside: Beside | None = None,
+    studio: Path | None = None,
 ) -> FastAPI:
     """The application over voices, of which the first is loaded before it is ready.
 
     `hosts` are the names, besides those of this machine, that requests may address; None is any.
+    With the folder of a `studio` it has that too, in place of the page.
     """
     metrics = Metrics()
     service = SpeechService(voices, clones, limits, metrics)
@@ -69,6 +72,10 @@ def build_app(
     errors.install(app)
     app.include_router(speech.build_router(service))
     app.include_router(catalog.build_router(service))
+    if studio is not None:
+        from myxtts.serving.studio.studio import install as install_studio
+
+        app.state.studio = install_studio(app, service, studio)
     _add_status(app, metrics)
     app.add_middleware(Gate, limits=limits, metrics=metrics, api_key=api_key, hosts=hosts)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]

@@ -13,11 +13,14 @@ from myxtts.serving.service import SpeechService, UnknownVoiceError
 from myxtts.serving.uploads import RATE, Uploads
 from myxtts.serving.voices import BUILT_IN, MODELS
 
+_READ_AT_A_TIME = 2  # uploads
+
 
 def build_router(service: SpeechService) -> APIRouter:
     """The routes over a service."""
     router = APIRouter(tags=["voices"])
     uploads = Uploads()
+    reading = asyncio.Semaphore(_READ_AT_A_TIME)
 
     @router.get("/v1/audio/voices", responses=problems(401, 403))
     async def list_voices() -> schemas.VoiceList:
@@ -59,7 +62,8 @@ def build_router(service: SpeechService) -> APIRouter:
             raise UnknownVoiceError("there is no voice of that name to clone with")
         _check_free(name, service)
         service.clones.check(name, consent)
-        samples = await uploads.decode(await audio_sample.read())
+        async with reading:  # others wait on the disk, not in memory
+            samples = await uploads.decode(await audio_sample.read())
         kept = (name, served.name, consent, samples, RATE)
         clone = await asyncio.to_thread(service.clones.add, *kept)
         try:

@@ -11,8 +11,7 @@ import secrets
 import shutil
 import threading
 import time
-import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,13 +20,14 @@ import numpy as np
 from myxtts import atomic
 from myxtts.audio.io import write_wav
 from myxtts.errors import UserError
+from myxtts.text.scripts import is_plain
 
 logger = logging.getLogger(__name__)
 
 LONGEST_NAME, LONGEST_CONSENT = 64, 2000
 SHORTEST_CONSENT = 10
 _ID = re.compile(r"voice_[0-9a-f]{24}")
-_CARD, _REFERENCE = "voice.json", "reference.wav"
+_CARD, REFERENCE = "voice.json", "reference.wav"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,20 @@ class Clones:
         return len(self._clones)
 
     def all(self) -> list[Clone]:
-        return sorted(self._clones.values(), key=lambda clone: (clone.created, clone.id))
+        return sorted(list(self._clones.values()), key=lambda clone: (clone.created, clone.id))
 
     def find(self, name: str) -> Clone | None:
         """The clone of an id or of a name."""
-        by_name = {clone.name: clone for clone in self._clones.values()}
-        return self._clones.get(name) or by_name.get(name)
+        # Copied at once: other threads add and remove some.
+        named = (clone for clone in list(self._clones.values()) if clone.name == name)
+        return self._clones.get(name) or next(named, None)
 
     def check(self, name: str, consent: str) -> tuple[str, str]:
         """A name and a consent that a new clone may have, tidied."""
         name, consent = " ".join(name.split()), consent.strip()
-        if not 0 < len(name) <= LONGEST_NAME or not _is_plain(name):
+        if not 0 < len(name) <= LONGEST_NAME or not is_plain(name):
             raise UserError(f"a name has 1 to {LONGEST_NAME} printable characters")
-        if not SHORTEST_CONSENT <= len(consent) <= LONGEST_CONSENT or not _is_plain(consent):
+        if not SHORTEST_CONSENT <= len(consent) <= LONGEST_CONSENT or not is_plain(consent):
             raise UserError(
                 "the consent is a sentence in which the speaker agrees, such as 'I, Ada Example, "
                 f"agree that my voice is cloned' ({SHORTEST_CONSENT} to {LONGEST_CONSENT} "
@@ -92,7 +93,7 @@ class Clones:
             with atomic.explained(target):
                 self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 with atomic.new_folder(target) as draft:
-                    write_wav(draft / _REFERENCE, samples, rate)
+                    write_wav(draft / REFERENCE, samples, rate)
                     card = json.dumps(asdict(clone), ensure_ascii=False, indent=1)
                     (draft / _CARD).write_text(card + "\n", encoding="utf-8")
             self._clones[clone.id] = clone
@@ -112,10 +113,16 @@ class Clones:
         """The speaker embedding of a clone, made when it is first asked for."""
         found = self._embeddings.get(clone.id)
         if found is None:
-            found = embed(self._folder / clone.id / _REFERENCE)
+            found = embed(self._folder / clone.id / REFERENCE)
             if clone.id in self._clones:
                 self._embeddings[clone.id] = found
         return found
+
+    def forget_embeddings(self, voices: Collection[str]) -> None:
+        """Have the clones by some voices embedded anew: those voices have changed."""
+        for clone in self.all():
+            if clone.voice in voices:
+                self._embeddings.pop(clone.id, None)
 
 
 def _read_all(folder: Path) -> list[Clone]:
@@ -127,15 +134,10 @@ def _read_all(folder: Path) -> list[Clone]:
         try:
             card = json.loads((one / _CARD).read_text(encoding="utf-8"))
             clone = Clone(**card)
-            if clone.id != one.name or not (one / _REFERENCE).is_file():
+            if clone.id != one.name or not (one / REFERENCE).is_file():
                 raise ValueError("its card and its files do not agree")
         except (OSError, ValueError, TypeError) as error:
             logger.warning("%s is no cloned voice (%s): remove it, or copy it anew", one, error)
             continue
         found.append(clone)
     return found
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text has no control characters, lone surrogates or the like."""
-    return all(unicodedata.category(letter) not in ("Cc", "Cs", "Cn", "Co") for letter in text)

@@ -7,10 +7,7 @@ from pathlib import Path
 
 def main(path: str, rate: str, longest: str, shortest: str, seconds: str, memory: str) -> int:
     """Decode a recording to stdout; 2 is the exit code for what its sender can fix."""
-    resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_process(int(seconds), int(memory))
     from myxtts.audio.io import check_audible, read_audio, read_info
     from myxtts.errors import UserError
 
@@ -30,6 +27,14 @@ def main(path: str, rate: str, longest: str, shortest: str, seconds: str, memory
         return UserError.exit_code
     sys.stdout.buffer.write(samples.tobytes())
     return 0
+
+
+def limit_process(seconds: int, memory: int, file_bytes: int = 0) -> None:
+    """Limit the time, the memory and the files of this process."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,11 @@ from myxtts.serving import errors
 from myxtts.serving.limits import BODY_SECONDS, STALL_SECONDS, Limits
 from myxtts.serving.metrics import Metrics
 
-OPEN_PATHS = ("/", "/health", "/ready", "/docs", "/openapi.json")
+OPEN_PATHS = ("/", "/health", "/ready", "/docs", "/openapi.json", "/studio")
+# Pages without anything of the user's, whose scripts a browser asks for without a key.
+_OPEN_FOLDER = "/studio/static/"
+# Recordings of hours, which only the studio takes; it writes them to the disk as they come.
+STUDIO_API, _RECORDING_BYTES, _RECORDING_SECONDS = "/studio/api/", 2 << 30, 1800
 # How much of a body that is too large is read before its connection is closed, and for how long.
 _MOST_DISCARDED, _DISCARD_SECONDS = 64 << 20, 5.0
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -50,7 +54,7 @@ class Gate:
         try:
             refused = self._refuse(scope)
             if refused is None:
-                body = _Body(receive, self._most_bytes(scope))
+                body = _Body(receive, *self._body_limits(scope))
                 async with asyncio.timeout(self._limits.max_seconds):
                     await self._app(scope, body, answer)
             else:
@@ -71,7 +75,8 @@ class Gate:
         if is_foreign and scope["method"] not in _SAFE:
             message = "pages of other origins may not use this server"
             return JSONResponse(errors.body(message, code="wrong_origin"), 403)
-        if self._key and scope["path"] not in OPEN_PATHS and not self._knows(headers):
+        is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith(_OPEN_FOLDER)
+        if self._key and not is_open and not self._knows(headers):
             message = "the API key is missing or wrong: send it as Authorization: Bearer KEY"
             content = errors.body(message, code="invalid_api_key")
             return JSONResponse(content, 401, {"WWW-Authenticate": "Bearer"})
@@ -84,11 +89,15 @@ class Gate:
             key.strip().encode("latin-1"), self._key
         )
 
-    def _most_bytes(self, scope: Scope) -> int:
+    def _body_limits(self, scope: Scope) -> tuple[int, float]:
+        """The most bytes of a request's body, and the most seconds that it may take."""
+        if scope["method"] == "PUT" and scope["path"].startswith(STUDIO_API):
+            return _RECORDING_BYTES, _RECORDING_SECONDS
         content = Headers(scope=scope).get("content-type", "")
         is_upload = content.lower().startswith("multipart/form-data")
         spare = 64 << 10  # for the other fields
-        return self._limits.upload_bytes + spare if is_upload else self._limits.json_bytes
+        most = self._limits.upload_bytes + spare if is_upload else self._limits.json_bytes
+        return most, BODY_SECONDS
 
 
 class _Answer:
@@ -123,10 +132,10 @@ class _Answer:
 class _Body:
     """Receives a request's body, no more of it and no slower than is allowed."""
 
-    def __init__(self, receive: Receive, most: int):
+    def __init__(self, receive: Receive, most: int, seconds: float):
         self._receive, self._left = receive, most
         self._is_whole = False
-        self._until = asyncio.get_running_loop().time() + BODY_SECONDS
+        self._until = asyncio.get_running_loop().time() + seconds
 
     async def __call__(self) -> Message:
         if self._is_whole:

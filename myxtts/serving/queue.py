@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
+from myxtts.audio.threads import single_threaded_blas
 from myxtts.errors import UserError
 from myxtts.inference.speech import Speech
 from myxtts.inference.synthesizer import Line, Synthesizer
@@ -178,9 +179,11 @@ class SpeechQueue:
         return max(1, min(_LONGEST_WAIT, round(seconds)))
 
     def _work(self) -> None:
-        while (ready := self._wait()) is not None:
-            if batch := self._choose(ready):
-                self._say(batch)
+        # Lines are what is spread over the cores.
+        with single_threaded_blas():
+            while (ready := self._wait()) is not None:
+                if batch := self._choose(ready):
+                    self._say(batch)
         for job in self._jobs:
             job.end(StoppedError("the server is stopping"))
         self._jobs = []

@@ -23,6 +23,10 @@ logger = logging.getLogger(__name__)
 
 _KEEP_ALIVE_SECONDS = 30
 _LARGEST_HEAD = 32 << 10  # bytes
+# Each turn of the loop accepts so many at most. A connection that is too many is closed some turns
+# later: with those that may stay, they are fewer than the 1,024 files that a process usually has.
+_ACCEPTED_AT_ONCE = 64
+_WAITING = 1024  # connections that the system keeps until they are accepted
 
 
 def serve(settings: ServerSettings, load: Load, started: Callable[[str], None]) -> None:
@@ -38,7 +42,10 @@ def serve(settings: ServerSettings, load: Load, started: Callable[[str], None]) 
         settings.api_key,
         settings.hosts if is_loopback(settings.host) else None,
         beside,
+        settings.studio,
     )
+    if settings.demo and not app.state.studio.corpora.all():
+        app.state.studio.corpora.make_demo()
     with contextlib.closing(sock):
         server = Server(make_config(app, limits), partial(started, _address(sock)))
         asyncio.run(server.serve([sock]))
@@ -53,6 +60,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for sock in sockets or ():
+            sock.listen(_WAITING)  # asyncio lets no more wait than it accepts at once
         if self.started and not self.should_exit:
             self._tell()
 
@@ -65,6 +74,7 @@ def make_config(app: Any, limits: Limits) -> uvicorn.Config:
         ws="none",
         lifespan="on",
         log_config=None,
+        backlog=_ACCEPTED_AT_ONCE,
         access_log=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
@@ -120,7 +130,7 @@ def _listen(host: str, port: int) -> socket.socket:
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(address)
-            sock.listen(1024)
+            sock.listen(_WAITING)
         except OSError:
             sock.close()
             raise

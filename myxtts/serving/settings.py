@@ -24,6 +24,8 @@ class ServerSettings:
     hosts: Sequence[str] = ()  # names that requests may address, besides those of this machine
     wyoming: tuple[str, int] | None = None
     limits: Limits = field(default_factory=Limits)
+    studio: Path | None = None  # the folder of one
+    demo: bool = False  # whether a studio without a corpus makes the built-in one
 
     def __post_init__(self) -> None:
         if self.api_key is not None and len(self.api_key) < _SHORTEST_KEY:

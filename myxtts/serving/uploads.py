@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,18 +41,23 @@ class Uploads:
 
 async def _decode(path: Path) -> bytes:
     limits = (RATE, LONGEST_SECONDS, SHORTEST_SECONDS, _SECONDS, _MEMORY)
+    return await run_limited(_PROGRAM, path, limits, _SECONDS)
+
+
+async def run_limited(program: str, path: Path, limits: Sequence[object], seconds: float) -> bytes:
+    """What a program prints that decodes a file; a UserError says what is wrong with that."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", _PROGRAM, str(path), *map(str, limits)),
+        *(sys.executable, "-m", program, str(path), *map(str, limits)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=_environment(),
     )
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(seconds):
             output, said = await process.communicate()
     except TimeoutError:
-        raise UserError(f"decoding the recording takes more than {_SECONDS} s") from None
+        raise UserError(f"decoding the recording takes more than {seconds:g} s") from None
     finally:
         if process.returncode is None:
             process.kill()

@@ -56,12 +56,17 @@ def read_served(paths: Sequence[str | Path]) -> list[Served]:
     for path in paths or [default_voice()]:
         folder = Path(path).expanduser().absolute()
         speakers, languages = read_names(folder)
-        name = folder.parent.name if folder.name == _INSIDE_RUN else folder.name
+        name = name_of(folder)
         taken = sum(one.name == name or one.name.startswith(f"{name}-") for one in found)
         engine = ONNX if holds_export(folder) else KERAS
         name = f"{name}-{taken + 1}" if taken else name
         found.append(Served(name, folder, speakers, languages, engine))
     return found
+
+
+def name_of(folder: Path) -> str:
+    """What the voice in a folder is called: as its run, where it is inside one."""
+    return folder.parent.name if folder.name == _INSIDE_RUN else folder.name
 
 
 class Voices:
@@ -73,7 +78,8 @@ class Voices:
         self._load, self._most_loaded = load, most_loaded
         self._loaded: dict[str, Synthesizer] = {}  # the most recently used is the last
         self._uses: Counter[str] = Counter()
-        self._loading = asyncio.Lock()
+        self._loading: dict[str, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()
 
     @property
     def num_loaded(self) -> int:
@@ -106,25 +112,44 @@ class Voices:
     def named(self, name: str) -> Served | None:
         return self._by_name.get(name)
 
+    def replace(self, served: Sequence[Served], changed: Sequence[str] = ()) -> None:
+        """Serve other voices from now on; those that have `changed` are loaded anew when needed."""
+        self.served = tuple(served)
+        self._by_name = {one.name: one for one in served}
+        for name in [*self._loaded]:
+            if name in changed or name not in self._by_name:
+                self._loaded.pop(name, None)
+
     @contextlib.asynccontextmanager
     async def use(self, served: Served) -> AsyncIterator[Synthesizer]:
         """A voice that stays loaded until the `with` ends."""
         name = served.name
         self._uses[name] += 1
         try:
-            if name not in self._loaded:
-                async with self._loading:
-                    await self._ensure(served)
-            self._loaded[name] = self._loaded.pop(name)
-            yield self._loaded[name]
+            while name not in self._loaded:  # it may have been replaced meanwhile
+                await self._ensure(served)
+            synthesizer = self._loaded[name] = self._loaded.pop(name)
+            yield synthesizer
         finally:
             self._uses[name] -= 1
+            self._unload_others()
 
     async def _ensure(self, served: Served) -> None:
-        if served.name not in self._loaded:
-            logger.info("loading the voice %s", served.name)
-            self._loaded[served.name] = await asyncio.to_thread(self._load, str(served.path))
-            self._unload_others()
+        """Load a voice once, however many wait for it, and however many of these leave."""
+        name = served.name
+        if name not in self._loading:
+            self._loading[name] = asyncio.create_task(self._load_one(served))
+            self._loading[name].add_done_callback(_tell_of_failure)
+        await asyncio.shield(self._loading[name])
+
+    async def _load_one(self, served: Served) -> None:
+        try:
+            async with self._one_at_a_time:
+                logger.info("loading the voice %s", served.name)
+                self._loaded[served.name] = await asyncio.to_thread(self._load, str(served.path))
+                self._unload_others()
+        finally:
+            del self._loading[served.name]
 
     def _unload_others(self) -> None:
         unused = [name for name in self._loaded if not self._uses[name]]
@@ -132,3 +157,9 @@ class Voices:
             logger.info("unloading the voice %s", name)
             del self._loaded[name]
             gc.collect()  # graphs of TensorFlow refer to themselves
+
+
+def _tell_of_failure(loading: asyncio.Task[None]) -> None:
+    """Whoever waited may have left."""
+    if not loading.cancelled() and (error := loading.exception()) is not None:
+        logger.info("a voice could not be loaded: %s", error)

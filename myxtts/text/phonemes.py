@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
 
 from myxtts.text.errors import MissingExtraError
+from myxtts.text.espeak import Espeak
 from myxtts.text.language import Language, TextReader
 from myxtts.text.languages import get_language
 from myxtts.text.symbols import DIGITS, PUNCTUATION
@@ -171,7 +171,7 @@ class _Espeak:
         self._library = _load_library(language.espeak_voice)
         self._repairs = (*language.espeak_repairs, *_COMMON_REPAIRS)
         self._lock = threading.Lock()
-        self.version = ".".join(map(str, self._library.version))
+        self.version = self._library.version
 
     def speak(self, words: str, plain: bool = False) -> str:
         """Return the IPA of a clause, without flags for words of another language.
@@ -181,7 +181,7 @@ class _Espeak:
         if not words.strip(" '-"):
             return ""
         with self._lock:
-            ipa = self._library.text_to_phonemes(words, tie=True)
+            ipa = self._library.ipa(words)
         ipa = _SWITCH_FLAG.sub("", ipa)
         for written, repaired in _PLAIN if plain else self._repairs:
             ipa = ipa.replace(written, repaired)
@@ -196,18 +196,14 @@ def _open_espeak(language: Language) -> _Espeak:
     return _OPEN[key]
 
 
-def _load_library(voice: str) -> Any:
-    """Open espeak-ng from the packages of the extra, with a voice set."""
+def _load_library(voice: str) -> Espeak:
+    """Open espeak-ng from the package of the extra, with a voice set."""
     try:
         import espeakng_loader
-        from phonemizer.backend.espeak.wrapper import EspeakWrapper
     except ImportError as error:
         raise MissingExtraError("turning text into phonemes", "phonemes") from error
-    EspeakWrapper.set_library(espeakng_loader.get_library_path())
-    EspeakWrapper.set_data_path(espeakng_loader.get_data_path())
-    library = EspeakWrapper()
-    library.set_voice(voice)
-    return library
+    library, data = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
+    return Espeak(library, data, voice)
 
 
 # Words of another language come as "(en)...(fa)", with ties between the letters of the flag.

@@ -1,5 +1,6 @@
 """The scripts and code points of texts: what is mixed, and what is typed with another keyboard."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -43,3 +44,8 @@ def _describe_forms(texts: Iterable[str], forms: Mapping[str, str]) -> list[str]
     shown = ", ".join(f"{one} {count:,} times" for one, count in counts.most_common())
     read = " and ".join(dict.fromkeys(forms.values()))
     return [f"the texts have letters of another keyboard ({shown}), which are read as {read}"]
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text has no control characters, lone surrogates or the like."""
+    return all(unicodedata.category(letter) not in ("Cc", "Cs", "Cn", "Co") for letter in text)

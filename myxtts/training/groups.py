@@ -1,11 +1,13 @@
 """Batches of one shape in a row, to be trained on in one call."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
 
-Item = tuple[int, int, dict[str, tf.Tensor]]
+from myxtts.data.batches.resident import ResidentBatch
+
+Item = tuple[int, int, Mapping[str, tf.Tensor]]
 
 
 class Group(NamedTuple):
@@ -13,7 +15,7 @@ class Group(NamedTuple):
 
     epoch: int
     numbers: tuple[int, ...]
-    batches: tuple[dict[str, tf.Tensor], ...]
+    batches: tuple[Mapping[str, tf.Tensor], ...]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -43,5 +45,11 @@ def grouped(items: Iterable[Item], room: Callable[[], int]) -> Iterator[Group]:
 
 
 def _fits(one: Item, first: Item) -> bool:
-    shapes = [[tuple(x.shape) for x in item[2].values()] for item in (one, first)]
-    return one[0] == first[0] and shapes[0] == shapes[1]
+    return one[0] == first[0] and _shape(one[2]) == _shape(first[2])
+
+
+def _shape(batch: Mapping[str, tf.Tensor]) -> tuple:
+    """Equal for batches of one shape that come from the same place."""
+    if isinstance(batch, ResidentBatch):
+        return batch.shape
+    return tuple(tuple(x.shape) for x in batch.values())

@@ -3,7 +3,7 @@
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from myxtts.cluster.replicas import ALONE, Replicas
+from myxtts.data.batches.resident import ResidentBatch
 from myxtts.errors import UserError
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.heartbeat import doing
-from myxtts.monitoring.timeline import COPY, HOOKS, OTHER, WAIT, StepTimes, Timeline
+from myxtts.monitoring.timeline import COPY, GATHER, HOOKS, OTHER, WAIT, StepTimes, Timeline
 from myxtts.training.ending import Ending
 from myxtts.training.groups import Group, Item, grouped
 from myxtts.training.steps import CompiledStep
@@ -195,6 +196,8 @@ class TrainingLoop:
     recorder: Recorder = field(default_factory=Recorder)
     clock: Callable[[], float] = time.perf_counter
     steps_per_call: int = 1
+    # Frees memory for a step that has failed after so many, if that step can be taken once more.
+    make_room: Callable[[int], bool] = lambda done: False
     _pending: _Pending | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -288,17 +291,14 @@ class TrainingLoop:
         timeline = self._timeline
         self._activity.rename(self._describe_step())
         first = self.done + 1
-        try:
-            placed = [self.step.place(batch) for batch in group.batches]
-            timeline.mark(COPY)
-            timeline.calling()
-            if self.steps_per_call == 1:
-                metrics = self.step(placed[0], first)
-            else:
-                metrics = self.step.take_all(placed, first)
-        except tf.errors.ResourceExhaustedError as error:
-            raise OutOfMemory(self._describe_batch(group.batches[0])) from error
-        count, frames = placed[0]["mel"].shape[:2]
+        metrics = None
+        while metrics is None:
+            try:
+                metrics = self._call(group, first)
+            except tf.errors.ResourceExhaustedError as error:
+                if not self.make_room(self.done):
+                    raise OutOfMemory(self._describe_batch(group.batches[0])) from error
+        count, frames = _size(group.batches[0])
         timeline.called(len(group) * count * frames, f"{count} x {frames}", self.step.is_new)
         self.done += len(group)
         self.replicas.at_step(self.done)
@@ -308,6 +308,15 @@ class TrainingLoop:
         self._pending = _Pending(first, group, metrics, self._taken == 1, is_watched)
         if is_watched or self._is_due(self.done):
             self._deliver()
+
+    def _call(self, group: Group, first: int) -> tf.Tensor:
+        placed = [self.step.place(batch) for batch in group.batches]
+        is_resident = isinstance(group.batches[0], ResidentBatch)
+        self._timeline.mark(GATHER if is_resident else COPY)
+        self._timeline.calling()
+        if self.steps_per_call == 1:
+            return self.step(placed[0], first)
+        return self.step.take_all(placed, first)
 
     def _deliver(self) -> None:
         """Fetch the metrics of the call before, if not yet done, and tell the hooks."""
@@ -347,11 +356,17 @@ class TrainingLoop:
             return COMPILING
         return f"step {self.done + 1:,} of {self.total_steps:,}"
 
-    def _describe_batch(self, batch: dict[str, tf.Tensor]) -> str:
-        count, frames = batch["mel"].shape[:2]
+    def _describe_batch(self, batch: Mapping[str, tf.Tensor]) -> str:
+        count, frames = _size(batch)
         return (
             f"out of memory at step {self.done + 1}, on a batch of {count} utterances of up to "
             f"{frames} frames: {', '.join(self.ids_of(np.asarray(batch['index'])))}. Lower "
             "--batch-size (and raise --grad-accum by as much), set --max-frames-per-batch, or drop "
             "long utterances with --max-mel-frames; all checkpoints are intact"
         )
+
+
+def _size(batch: Mapping[str, tf.Tensor]) -> tuple[int, int]:
+    """The utterances of a batch and their frames."""
+    shape = batch.shape if isinstance(batch, ResidentBatch) else batch["mel"].shape
+    return shape[0], shape[1]

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from myxtts.data.batches.resident import ResidentBatch, as_type, carried, stacked
 from myxtts.runtime import gpus
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.adversary import DISCRIMINATOR, Adversary
@@ -23,7 +24,9 @@ class CompiledStep:
 
     `device` is the GPU that it runs on, if there is one; `is_new` says whether the last call had
     to trace or compile first. Where `takes_many`, the function takes several batches of one shape,
-    stacked, and the number of the first, and returns a row of metrics for each.
+    stacked, and the number of the first, and returns a row of metrics for each. Where it `carries`,
+    it is given int32 as float32 of the same bits: TensorFlow keeps int32 that go from one function
+    to the next in the host's memory, and would wait for the GPU to fetch them.
     """
 
     function: Callable[[Batch, tf.Tensor], tf.Tensor]
@@ -32,33 +35,38 @@ class CompiledStep:
     names: list[str] = field(default_factory=list)
     inner: Callable[..., Any] | None = None  # what XLA compiles, where that is not all of it
     takes_many: bool = False
+    carries: bool = False
     is_new: bool = field(default=False, init=False)
     _traces: list[None] = field(default_factory=list)
     _shapes: set = field(default_factory=set)
 
     def place(self, batch: Batch) -> Batch:
-        """Move what is not yet on the device there."""
+        """Move what is not yet on the device there; what lies there is gathered.
+
+        Several batches are gathered together, by the call that takes them.
+        """
+        if isinstance(batch, ResidentBatch):
+            return batch if self.takes_many else batch.tensors(self.carries)
+        batch = carried(batch) if self.carries else batch
         if not self.device or all(x.device.endswith(self.device) for x in batch.values()):
             return batch
         with tf.device(self.device):
             return {name: tf.identity(x) for name, x in batch.items()}
 
     def __call__(self, batch: Batch, step: int) -> tf.Tensor:
-        return (
-            self.take_all([batch], step)[0] if self.takes_many else self._take(batch, batch, step)
-        )
+        return self.take_all([batch], step)[0] if self.takes_many else self._take(batch, step)
 
     def take_all(self, batches: Sequence[Batch], first: int) -> tf.Tensor:
         """Take one step after the other in one call; their metrics are the rows."""
         if not self.takes_many:
             return tf.stack([self(batch, first + at) for at, batch in enumerate(batches)])
-        stacked = {name: tf.stack([batch[name] for batch in batches]) for name in batches[0]}
-        return self._take(batches[0], stacked, first)
+        return self._take(stacked(batches, self.carries), first)
 
-    def _take(self, batch: Batch, given: Batch, step: int) -> tf.Tensor:
-        """Call the function with what is given, which consists of such batches."""
+    def _take(self, given: Batch, step: int) -> tf.Tensor:
+        """Call the function with a batch, or with several that are stacked."""
         known, traced = len(self._shapes), self.traces
-        self._shapes.add(tuple(tuple(x.shape) for x in batch.values()))
+        self._shapes.add(tuple(tuple(given[x].shape)[self.takes_many :] for x in sorted(given)))
+        given = carried(given) if self.carries else given
         metrics = self.function(given, tf.constant(step, tf.int64))
         is_new_shape = len(self._shapes) > known
         self.is_new = self.traces > traced or (is_new_shape and self.is_xla)
@@ -179,15 +187,19 @@ def compile_step(
     xla: bool,
     inner: Callable[..., Any] | None = None,
     takes_many: bool = False,
+    carries: bool | None = None,
 ) -> CompiledStep:
     """One trace for all shapes; with XLA one compilation for each set of shapes.
 
     With `takes_many` that holds for any number of batches: TensorFlow calls the step in a loop.
+    `carries` is for GPUs, unless it is said.
     """
     names: list[str] = []
     traces: list[None] = []
+    types = {name: one.dtype for name, one in signature.items()}
 
     def packed(batch: Batch, number: tf.Tensor) -> tf.Tensor:
+        batch = {name: as_type(x, types.get(name, x.dtype)) for name, x in batch.items()}
         metrics = step(batch, number)
         names[:] = metrics
         traces.append(None)
@@ -197,6 +209,12 @@ def compile_step(
     device = next(iter(gpus()), "")
     if not graph:
         return CompiledStep(packed, True, device, names, _traces=traces)
+    carries = bool(device) if carries is None else carries
+    if carries:
+        signature = {
+            name: tf.TensorSpec(one.shape, tf.float32) if one.dtype == tf.int32 else one
+            for name, one in signature.items()
+        }
     function = tf.function(
         packed,
         input_signature=[signature, tf.TensorSpec([], tf.int64)],
@@ -205,9 +223,16 @@ def compile_step(
     )
     if takes_many:
         return CompiledStep(
-            _looped(function, signature), False, device, names, function, True, _traces=traces
+            _looped(function, signature),
+            False,
+            device,
+            names,
+            function,
+            True,
+            carries,
+            _traces=traces,
         )
-    return CompiledStep(function, False, device, names, inner, _traces=traces)
+    return CompiledStep(function, False, device, names, inner, False, carries, _traces=traces)
 
 
 def _looped(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from myxtts.errors import UserError
-from myxtts.workflows.exports.settings import TARGETS, ExportSettings, check_free
+from myxtts.workflows.exports.settings import REFUSED, TARGETS, ExportSettings, check_free
 
 Tell = Callable[[str], None]
 
@@ -33,6 +33,8 @@ def _writer(target: str) -> Callable[..., None]:
         "sherpa": players.export_sherpa,
         "saved-model": engines.export_saved_model,
     }
+    if target in REFUSED:
+        raise UserError(REFUSED[target])
     if target not in writers:
         raise UserError(f"unknown target {target!r}: choose one of {', '.join(TARGETS)}")
     return writers[target]

@@ -86,7 +86,7 @@ def transcribe_corpus(
     A clip that was heard, and has no line any more, was removed by somebody.
     """
     corpus = Path(corpus).expanduser()
-    paths = _find_clips(corpus)
+    paths = find_clips(corpus)
     ledger = _Ledger(corpus, paths)
     failed: list[AudioError] = []
     if any(map(ledger.is_missing, paths)):
@@ -130,9 +130,9 @@ class _Ledger:
     def __init__(self, corpus: Path, paths: Mapping[str, Path]):
         self._corpus, self._paths = corpus, paths
         self._has_metadata = (corpus / METADATA).exists()
-        self._texts = _read_metadata(corpus / METADATA)
+        self._texts = read_texts(corpus / METADATA)
         self._kept = sum(1 for clip in paths if self._texts.get(clip))
-        self._heard = _read_heard(corpus / TRANSCRIPTION_FILE)
+        self._heard = read_heard(corpus / TRANSCRIPTION_FILE)
         self._new: list[Heard] = []  # whose texts are not in the metadata yet
         self._written = 0
 
@@ -165,7 +165,7 @@ class _Ledger:
         self._new = []
 
     def result(self, failed: Iterable[AudioError]) -> Transcribed:
-        texts = _read_metadata(self._corpus / METADATA)
+        texts = read_texts(self._corpus / METADATA)
         removed = [
             clip
             for clip, one in self._heard.items()
@@ -215,7 +215,7 @@ def _rate(text: str, seconds: float) -> float:
     return round(len(text) / max(seconds, 1e-3), 2)
 
 
-def _find_clips(corpus: Path) -> dict[str, Path]:
+def find_clips(corpus: Path) -> dict[str, Path]:
     """The recordings in `wavs/` by id, in order."""
     folder = corpus / WAVS
     if not folder.is_dir():
@@ -244,17 +244,17 @@ def _find_asr(language: str, model: str | None) -> "Asr":
     return asr
 
 
-def _read_metadata(path: Path) -> dict[str, str]:
+def read_texts(path: Path) -> dict[str, str]:
     """The texts by id, of a table without header that is `id|text` or `id|raw|normalised`."""
     texts = {}
-    for row in _fields(path):
+    for row in read_rows(path):
         texts[without_extension(row[0].strip())] = next(
             (field.strip() for field in reversed(row[1:]) if field.strip()), ""
         )
     return texts
 
 
-def _fields(path: Path) -> list[list[str]]:
+def read_rows(path: Path) -> list[list[str]]:
     try:
         text = read_regular(path).decode("utf-8-sig")
     except FileNotFoundError:
@@ -274,7 +274,7 @@ def _fields(path: Path) -> list[list[str]]:
 
 def _add_lines(path: Path, heard: Sequence[Heard]) -> int:
     """Add texts to a table as it is now, unless somebody has written one; return how many."""
-    rows = _fields(path)
+    rows = read_rows(path)
     there = {without_extension(row[0].strip()) for row in rows}
     width = len(rows[0]) if rows else 3
     new = [one for one in heard if one.clip not in there]
@@ -296,7 +296,7 @@ def _write_heard(path: Path, heard: Mapping[str, Heard]) -> None:
         write(path, table.getvalue().encode(), alone=True)
 
 
-def _read_heard(path: Path) -> dict[str, Heard]:
+def read_heard(path: Path) -> dict[str, Heard]:
     """What was heard by earlier calls; a table that cannot be read is an error."""
     try:
         rows = list(csv.DictReader(io.StringIO(read_regular(path).decode("utf-8"), newline="")))

@@ -1,6 +1,7 @@
 """Speech encoded part by part: what comes out is one file, and comes out early."""
 
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -74,3 +75,17 @@ def test_an_encoder_may_be_left_in_the_middle():
     assert encoder.encode(TONE)
     encoder.close()
     assert encoder.close() is None  # a second time changes nothing
+
+
+@pytest.mark.parametrize("name", ["mp3", "opus", "flac", "wav"])
+def test_an_encoder_that_is_closed_while_it_encodes_ends_quietly(name):
+    noise = np.random.default_rng(0).normal(0, 0.1, 5 * RATE).astype(np.float32)
+    for _ in range(5):
+        encoder = StreamEncoder(name, RATE)
+        threads = [threading.Thread(target=encoder.encode, args=(noise,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        encoder.close()
+        for thread in threads:
+            thread.join()
+        assert encoder.encode(noise, True) == b""

@@ -7,7 +7,7 @@ import pytest
 
 from myxtts.bench import synthetic_cache as synthetic
 from myxtts.bench import timing
-from myxtts.bench.loaders import NAIVE, TOGGLES, bench_data
+from myxtts.bench.loaders import NAIVE, RESIDENT, TOGGLES, bench_data
 from myxtts.bench.timing import Cost, Stall, Target
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.readers import host_batches
@@ -97,7 +97,7 @@ def test_bench_of_a_small_corpus_has_every_loader(tmp_path):
         with_pitch=False,
     )
     report = bench_data(config, batches=5, rounds=1, step_ms=(1,))
-    assert {loader.name for loader in report.loaders} == {*TOGGLES, "runtime", NAIVE}
+    assert {loader.name for loader in report.loaders} == {*TOGGLES, *RESIDENT, "runtime", NAIVE}
     assert report.utterances == 8 and report.dtype == "float16"
     for loader in report.loaders:
         expected = (3, 12) if loader.name == "runtime" else (5, 20)

@@ -8,6 +8,7 @@ import pytest
 from myxtts import __version__
 from myxtts.cli import terminal
 from myxtts.cli.main import build_parser
+from myxtts.cli.verbs import find_verbs
 from myxtts.config.config import SETTINGS
 from myxtts.errors import UserError
 from tests.cli.conftest import ROOT
@@ -199,3 +200,14 @@ def test_every_help_text_is_understood_alone():
     assert None not in found and "" not in found
     vague = re.compile(r"(its?|which|which one|they|their|them)\b", re.IGNORECASE)
     assert {name: text for text, name in found.items() if vague.match(text)} == {}
+
+
+def test_a_line_imports_its_own_verb_alone_and_reads_it_as_with_all():
+    assert [module.__name__ for module in find_verbs(["train-vocoder", "--data", "x"])] == [
+        "myxtts.cli.commands.train_vocoder"
+    ]
+    everything = find_verbs()
+    assert find_verbs(["-v", "train"]) == find_verbs(["nothing"]) == everything
+    assert len(everything) > 20
+    words = ["synthesize", "--text", "Hello."]
+    assert vars(build_parser(words).parse_args(words)) == vars(build_parser().parse_args(words))

@@ -28,6 +28,7 @@ from myxtts.demo_corpus.corpus import (
 from myxtts.demo_corpus.sentences import corpus_sentences, held_out_sentences
 from myxtts.demo_corpus.voices import DemoVoice
 from myxtts.errors import UserError
+from myxtts.text.espeak import Espeak
 from tests.helpers.make_corpus import make_corpus
 
 CONSONANTS = "p b t d k ɡ tʃ dʒ f v θ ð s z ʃ ʒ h m n ŋ l ɹ j w".split()
@@ -107,14 +108,11 @@ def test_english_sentences_contain_every_phoneme_often():
 
 
 def phonemes(sentences: list[str]) -> list[str]:
-    pytest.importorskip("phonemizer")
-    import espeakng_loader
-    from phonemizer.backend import EspeakBackend
-    from phonemizer.backend.espeak.wrapper import EspeakWrapper
-
-    EspeakWrapper.set_library(espeakng_loader.get_library_path())
-    EspeakWrapper.set_data_path(espeakng_loader.get_data_path())
-    return EspeakBackend("en-us").phonemize(sentences)
+    espeakng_loader = pytest.importorskip("espeakng_loader")
+    library, data = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
+    espeak = Espeak(library, data, "en-us")
+    marks = str.maketrans("", "", "\u02c8\u02cc\u0361")  # of stress, and ties
+    return [espeak.ipa(sentence).translate(marks) for sentence in sentences]
 
 
 def test_corpus_has_the_layout_of_ljspeech(corpus):

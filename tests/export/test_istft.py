@@ -21,7 +21,7 @@ def test_it_sounds_the_same(spec, frames):
     expected, found = model.inference_function(*inputs), RealISTFT(model)(*inputs)
     loudest = np.abs(expected["waveform"]).max()
     assert np.abs(found["waveform"] - expected["waveform"]).max() < 1e-4 * loudest
-    assert np.abs(found["clock"] - expected["clock"]).max() < 1e-5  # cycles
+    assert np.abs(found["clock"] - expected["clock"]).max() < 3e-5  # cycles
 
 
 def test_it_goes_on_from_a_clock_and_a_place_in_the_noise():

@@ -1,5 +1,6 @@
 """Voices in the players of other projects: what these are told, and how they speak."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -169,6 +170,17 @@ def test_piper_writes_a_persian_wav(persian_piper_voice, tmp_path):
     assert (tmp_path / "fa.wav").stat().st_size > 20_000
 
 
+def test_wyoming_piper_lists_the_pair_with_its_speakers(piper_voice):
+    reason = "wyoming-piper is not installed"
+    wyoming_piper = pytest.importorskip("wyoming_piper.__main__", reason=reason)
+    folder, name = str(piper_voice.parent), piper_voice.stem
+    args = argparse.Namespace(data_dir=[folder], voice=name, no_streaming=False)
+    info = wyoming_piper._piper_info(args, {})
+    (listed,) = info.tts[0].voices
+    assert listed.name == name and listed.installed and listed.languages == ["en_US"]
+    assert [speaker.name for speaker in listed.speakers] == ["anna", "ben"]
+
+
 SHERPA = """
 import json, sys
 import sherpa_onnx
@@ -194,6 +206,15 @@ def test_sherpa_speaks_english_by_a_lexicon(sherpa_voice):
     lexicon = str(sherpa_voice / "lexicon.txt")
     speakers, (rate, samples) = heard_from_sherpa(sherpa_voice, "Hello.", lexicon=lexicon)
     assert (speakers, rate) == (2, 22050) and samples > 1000
+
+
+def test_sherpa_of_version_1_reads_any_word_by_espeak(sherpa_voice):
+    sherpa = pytest.importorskip("sherpa_onnx", reason="sherpa-onnx is not installed")
+    if not sherpa.__version__.startswith("1."):
+        pytest.skip("sherpa-onnx 2 has no espeak-ng")
+    data = pytest.importorskip("espeakng_loader").get_data_path()
+    _, (rate, samples) = heard_from_sherpa(sherpa_voice, "Unheard of words.", data_dir=data)
+    assert rate == 22050 and samples > 5000
 
 
 def test_sherpa_speaks_persian_by_characters(persian_sherpa_voice):

@@ -53,12 +53,21 @@ def browser_path() -> str:
 class Browser:
     """A browser with an empty profile of its own, until the `with` ends."""
 
+    def __init__(self, *flags: str):
+        self._flags = flags
+
     def __enter__(self) -> Self:
         path = browser_path()
         self._folder = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         (theirs_in, self._out), (self._in, theirs_out) = _pipe(), _pipe()
         self._stderr = open(Path(self._folder.name) / "stderr", "w+")
-        command = [path, *_FLAGS, f"--user-data-dir={self._folder.name}/profile", "about:blank"]
+        command = [
+            path,
+            *_FLAGS,
+            *self._flags,
+            f"--user-data-dir={self._folder.name}/profile",
+            "about:blank",
+        ]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, str(theirs_in), str(theirs_out), *command],
             stdin=subprocess.DEVNULL,

@@ -46,6 +46,9 @@ def small_run(
     # Some frames a token: untrained, a word would last a hundredth of a second.
     longer = 1.5 * np.eye(len(model.prosody.quantities), dtype=np.float32)[0]
     model.prosody.out.bias.assign(model.prosody.out.bias + longer)
+    if model.contour:
+        model.calibration.pitch_range.assign(1.2)
+        model.calibration.length.assign(1.1)
     vectors = random.normal(size=(len(speakers), 8)).astype(np.float32)
     gains = random.uniform(1.0, 1.5, (BINS, spec.n_mels)).astype(np.float32)
     save_voice(run / "voice", model, config, tokenizer, speakers, languages, vectors, gains=gains)

@@ -64,9 +64,10 @@ def running(
     model: FakeModel | None = None,
     hosts: tuple[str, ...] | None = None,
     api_key: str | None = None,
+    studio: Path | None = None,
     **limits: int,
 ) -> Iterator[Running]:
-    """Serve voices of some names until the `with` ends."""
+    """Serve voices of some names until the `with` ends, with a studio if its folder is named."""
     loaded: list[str] = []
     address: list[tuple[str, int]] = []
 
@@ -85,7 +86,7 @@ def running(
     sock = socket.create_server(("127.0.0.1", 0))
     voices = Voices(served(*names), load, chosen.max_loaded)
     kept = Clones(clones, chosen.max_clones)
-    app = build_app(voices, kept, chosen, api_key, hosts, beside)
+    app = build_app(voices, kept, chosen, api_key, hosts, beside, studio)
     server = Server(make_config(app, chosen), started.set)
     thread = threading.Thread(target=partial(asyncio.run, server.serve([sock])), daemon=True)
     thread.start()

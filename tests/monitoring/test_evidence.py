@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from myxtts.monitoring.evidence import Recorder, slowing
-from myxtts.monitoring.timeline import CALL, COPY, HOOKS, WAIT, StepTimes
+from myxtts.monitoring.timeline import CALL, COPY, GATHER, HOOKS, WAIT, StepTimes
 
 
 def times(device=20.0, compile_ms=0.0, shape="2 x 32", **idle) -> StepTimes:
-    names = {"wait": WAIT, "copy": COPY, "hooks": HOOKS, "call": CALL}
+    names = {"wait": WAIT, "copy": COPY, "gather": GATHER, "hooks": HOOKS, "call": CALL}
     lost = {names[name]: ms for name, ms in idle.items()}
     return StepTimes(
         wait_ms=idle.get("wait", 0.0),
@@ -23,13 +23,14 @@ def test_the_first_step_stands_apart():
     recorder = Recorder()
     recorder.add(1, times(device=900.0, compile_ms=880.0))
     recorder.add_hook("LogHook", 0.5)
-    recorder.add(2, times(wait=4.0, copy=1.0, hooks=2.0, call=3.0))
+    recorder.add(2, times(wait=4.0, copy=1.0, gather=0.2, hooks=2.0, call=3.0))
     recorder.add(3, times(device=30.0))
     found = recorder.evidence()
     assert recorder.first.compile_ms == 880.0 and recorder.steps.tolist() == [2, 3]
     assert (found.steps, found.device_ms, found.compile_ms) == (2, 25.0, 0.0)
     assert (found.wait_ms, found.copy_ms, found.hooks_ms, found.host_ms) == (2.0, 0.5, 1.0, 1.5)
-    assert found.wall_ms == pytest.approx(25 + 2 + 0.5 + 1 + 1.5)
+    assert found.gather_ms == pytest.approx(0.1)
+    assert found.wall_ms == pytest.approx(25 + 2 + 0.5 + 0.1 + 1 + 1.5)
     assert found.hooks == {"LogHook": 0.25} and found.load_ms == 2.0
 
 

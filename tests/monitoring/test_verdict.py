@@ -10,6 +10,7 @@ from myxtts.monitoring.verdict import (
     HEALTHY,
     HOST,
     INPUT,
+    LAUNCH,
     LEAST_STEPS,
     LOGGING,
     MOST_PREDICTED,
@@ -50,7 +51,7 @@ def evidence(**ms) -> Evidence:
     return Evidence(100, sum(named.values()), **parts)
 
 
-LOSSES = ("wait_ms", "copy_ms", "hooks_ms", "host_ms")
+LOSSES = ("wait_ms", "copy_ms", "gather_ms", "hooks_ms", "host_ms")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,10 @@ LOSSES = ("wait_ms", "copy_ms", "hooks_ms", "host_ms")
         ({"copy_ms": 20.0}, "hand-over"),
         ({"hooks_ms": 20.0}, LOGGING),
         ({"host_ms": 20.0}, HOST),
+        ({"host_ms": 20.0, "is_async": True}, LAUNCH),
+        ({"gather_ms": 20.0}, "gather"),
+        # What is copied once keeps nobody waiting for a batch.
+        ({"wait_ms": 20.0, "stages": {"transfer": 30.0, "batching": 9.0}}, "batching"),
         ({"compile_ms": 20.0}, COMPILATION),
         ({"slowdown": 2.0, "best_device_ms": 50.0}, DEVICE),
         ({"slowdown": 1.4, "best_device_ms": 50.0}, HEALTHY),  # noise, not another device

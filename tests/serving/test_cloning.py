@@ -1,7 +1,9 @@
 """A recording becomes a voice, with the consent of its speaker, and is deleted with it."""
 
+import asyncio
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -9,6 +11,8 @@ import openai
 import pytest
 import soundfile
 
+from myxtts.errors import UserError
+from myxtts.serving.uploads import Uploads
 from tests.helpers.make_voice import make_voice
 from tests.helpers.speech_server import SECONDS, running
 
@@ -136,3 +140,21 @@ def test_a_folder_that_is_no_clone_is_left_alone(folder, caplog):
     with running(folder) as server:
         assert len(server.service.clones) == 0
     assert broken.exists() and "is no cloned voice" in caplog.text
+
+
+def test_recordings_wait_on_the_disk_and_not_in_memory(client, monkeypatch):
+    held, most = [], []
+
+    async def decode(self, content):
+        held.append(content)
+        most.append(len(held))
+        await asyncio.sleep(0.1)
+        held.remove(content)
+        raise UserError("not this one")
+
+    monkeypatch.setattr(Uploads, "decode", decode)
+    contents = [recording(1.0 + 0.1 * number) for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        sent = pool.map(lambda n: send(client, f"Ada {n}", content=contents[n]), range(8))
+        assert {answer.status_code for answer in sent} == {400}
+    assert len(most) == 8 and max(most) == 2

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from myxtts.serving.limits import Limits
+from myxtts.serving.server import make_config
 from tests.helpers.speech_server import SECONDS, HeldModel, running
 
 ASKED = {"model": "tts-1", "voice": "alloy", "input": "Hello.", "response_format": "wav"}
@@ -196,3 +197,9 @@ def test_limits_are_numbers_above_zero():
 
     with pytest.raises(UserError, match="--max-queue must be at least 1, not 0"):
         Limits(max_queue=0)
+
+
+def test_a_flood_takes_fewer_files_than_a_process_may_have():
+    # A connection that is too many is closed four turns of the loop after it was accepted.
+    config = make_config(None, Limits())
+    assert Limits().max_connections + 4 * config.backlog < 1024

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from myxtts.errors import UserError
 from myxtts.serving import queue as queue_module
@@ -207,6 +208,21 @@ def test_what_is_wrong_with_a_text_is_told_to_its_reader(opened):
     with pytest.raises(UserError, match="xx"):
         reader.rest(job)
     assert len(queue) == 0
+
+
+def test_blas_does_not_spread_what_the_queue_spreads(opened):
+    used = []
+
+    class Curious(FakeModel):
+        def synthesize(self, *said):
+            used.extend(
+                one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"
+            )
+            return super().synthesize(*said)
+
+    job, reader = submit(opened(), fake_synthesizer(Curious()), "Hello.")
+    assert len(reader.rest(job)) == 1
+    assert used and set(used) == {1}
 
 
 def test_closing_tells_whoever_waits():

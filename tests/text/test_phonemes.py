@@ -38,7 +38,7 @@ SAMPLES = {
 @pytest.fixture(scope="module", autouse=True)
 def espeak():
     pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
-    pytest.importorskip("phonemizer", reason="the extra `phonemes` is not installed")
+    pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
 
 
 def test_a_written_ezafe_and_a_latin_word_in_persian_are_spoken():

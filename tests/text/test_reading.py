@@ -13,7 +13,7 @@ from myxtts.text.tokenizer import Tokenizer
 @pytest.fixture(scope="module")
 def phonemes() -> Tokenizer:
     pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
-    pytest.importorskip("phonemizer", reason="the extra `phonemes` is not installed")
+    pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
     return Tokenizer.build(["en", "fr", "fa"], "phonemes")
 
 

@@ -318,7 +318,7 @@ def test_any_text_gives_ids_in_range(text, language):
 @given(text=st.text(max_size=40), language=st.sampled_from(list(LANGUAGES)))
 def test_any_text_has_phonemes_in_range(text, language):
     pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
-    pytest.importorskip("phonemizer", reason="the extra `phonemes` is not installed")
+    pytest.importorskip("espeakng_loader", reason="the extra `phonemes` is not installed")
     tokenizer = _phoneme_tokenizer()
     letters = LANGUAGES[language].reader_letters
     assume(not letters or language in tokenizer.readers or not re.search(f"[{letters}]", text))

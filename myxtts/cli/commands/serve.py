@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -60,6 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Serve until Ctrl-C."""
+    start(args, settings_of(args), print_line)
+
+
+def start(
+    args: argparse.Namespace, settings: ServerSettings, started: Callable[[str], None]
+) -> None:
+    """Serve voices as the arguments say; `started` is told the address."""
     from functools import partial
 
     from myxtts.cli.commands.synthesize import load_synthesizer
@@ -72,9 +80,17 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(
             f"serving needs {error.name}: install it with pip install 'myxtts[serve]'"
         ) from error
-    settings = ServerSettings(
+    serve(settings, partial(load_synthesizer, vocoder=args.vocoder), started)
+
+
+def settings_of(
+    args: argparse.Namespace, studio: Path | None = None, demo: bool = False
+) -> ServerSettings:
+    """What the arguments say; clones are kept with a studio, where there is one."""
+    own = studio / "clones" if studio else default_clones()
+    return ServerSettings(
         voices=args.voice,
-        clones=args.clones or default_clones(),
+        clones=args.clones or own,
         host=args.host,
         port=args.port,
         api_key=args.api_key or os.environ.get(KEY_VARIABLE) or None,
@@ -82,8 +98,9 @@ def run(args: argparse.Namespace) -> None:
         hosts=args.allow_host,
         wyoming=args.wyoming,
         limits=Limits(**{field.name: getattr(args, field.name) for field in fields(Limits)}),
+        studio=studio,
+        demo=demo,
     )
-    serve(settings, partial(load_synthesizer, vocoder=args.vocoder), print_line)
 
 
 def default_clones() -> Path:

@@ -8,21 +8,27 @@ from collections.abc import Iterable
 import numpy as np
 
 from myxtts.audio.threads import single_threaded_blas
+from myxtts.data.batches.plan import BatchPlan
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings
 from myxtts.data.features.prepare import feature_row
 from myxtts.data.store.errors import CacheError
 from myxtts.data.store.shard_writer import Row
 from myxtts.data.store.store import Store
+from myxtts.monitoring.system import MemoryLimit
 
 logger = logging.getLogger(__name__)
+
+# Features that wait for their batches take at most so many bytes, and this share of free memory.
+_MOST_WAITING, _SHARE_WAITING = 1 << 30, 1 / 8
 
 
 class CacheFiller:
     """Computes the features of utterances, and stores them within a number of bytes.
 
     Calls may come from several threads. Shards are published as soon as they are full, so a kill
-    loses one shard at most.
+    loses one shard at most. After as many calls as are expected it closes by itself: the batches
+    that were computed ahead are then still to be read, and the last shard holds nobody up.
     """
 
     def __init__(
@@ -33,10 +39,11 @@ class CacheFiller:
         allowed_bytes: int,
         shard_size: int,
         known_bad: Iterable[str] = (),
+        expected: int = 0,
     ):
         self.utterances, self.settings, self.store = utterances, settings, store
         self.allowed_bytes, self.shard_size = allowed_bytes, shard_size
-        self.stored = 0
+        self.stored, self._expected = 0, expected
         self.bad = set(known_bad)
         self._taken: set[str] = set()
         self._pending: list[Row] = []
@@ -55,7 +62,15 @@ class CacheFiller:
 
     def __call__(self, position: int) -> dict[str, np.ndarray] | None:
         """The features of one utterance, or nothing where its recording cannot be used."""
-        utterance = self.utterances[position]
+        found = self._computed(self.utterances[position])
+        with self._guard:
+            self._expected -= 1
+            is_last = self._expected == 0
+        if is_last:
+            self.close()
+        return found
+
+    def _computed(self, utterance: Utterance) -> dict[str, np.ndarray] | None:
         if utterance.id in self.bad:
             return None
         row = feature_row(utterance, self.settings)
@@ -69,8 +84,10 @@ class CacheFiller:
         """Publish what is pending and let others write."""
         with self._guard:
             full, self._pending = self._pending, []
-        self._publish(full)
-        self._held.close()
+        try:
+            self._publish(full)
+        finally:
+            self._held.close()
 
     def _store(self, row: Row) -> None:
         """Keep a row for the next shard, once, while there is room."""
@@ -99,3 +116,14 @@ class CacheFiller:
         except (CacheError, OSError) as error:
             logger.warning("the cache fills no further: %s", error)
             self.store = None
+
+
+def batches_in_memory(
+    plan: BatchPlan, settings: FeatureSettings, most_bytes: int = _MOST_WAITING
+) -> int:
+    """How many batches of a plan may be computed ahead of the step."""
+    used, limit = MemoryLimit().read()
+    budget = min(most_bytes, _SHARE_WAITING * (limit - used))
+    row = sum(column.row_bytes for column in settings.columns)
+    largest = int(np.max(plan.sizes * plan.frames.astype(np.int64), initial=1)) * row
+    return int(budget // largest)

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache as cached_once
 from functools import partial
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 TensorBatch = dict[str, tf.Tensor]
 Gather = Callable[..., TensorBatch]
 LABELS = ("text_lengths", "mel_lengths", "speaker", "language")
+# What a gather needs besides the columns: a row of numbers for each utterance, and its embedding.
+TABLE, SPEAKER_ROWS, EMBEDDING = "table", "speaker rows", "embedding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,10 @@ class Batches:
     def __iter__(self) -> Iterator[TensorBatch]:
         for _, batch in self.numbered():
             yield batch
+
+    def all_rows(self) -> Iterable[TensorBatch]:
+        """A batch for every row of the plan, also where nothing is left of it."""
+        return self._make()
 
     def numbered(self, with_empty: bool = False) -> Iterator[tuple[int, TensorBatch]]:
         """The batches with their rows in the plan; a row of which nothing is left is skipped.
@@ -168,7 +174,7 @@ def shared_tensor(array: np.ndarray) -> tf.Tensor:
 
 def _native_gather(cache: PackedCache, plan: BatchPlan) -> Gather:
     """The function (index, frames, tokens) -> batch over a cache's tensors, traced only once."""
-    blocks = (math.gcd(BLOCK, *plan.frames.tolist()), math.gcd(BLOCK, *plan.tokens.tolist()))
+    blocks = blocks_of(plan)
     gathers = _gathers.setdefault(cache, {})
     if blocks not in gathers:
         gathers[blocks] = _build_gather(cache, *blocks)
@@ -178,42 +184,78 @@ def _native_gather(cache: PackedCache, plan: BatchPlan) -> Gather:
 _gathers: WeakKeyDictionary = WeakKeyDictionary()
 
 
+def blocks_of(plan: BatchPlan) -> tuple[int, int]:
+    """The rows of mels and of tokens that can be gathered together for all batches of a plan."""
+    return math.gcd(BLOCK, *plan.frames.tolist()), math.gcd(BLOCK, *plan.tokens.tolist())
+
+
 def _build_gather(cache: PackedCache, frame_block: int, token_block: int) -> Gather:
-    """Gather blocks of rows: each utterance starts on one, and zeros fill its last."""
-    names = list(cache.columns)
-    sizes = {name: token_block if name == "tokens" else frame_block for name in names}
-    blocks = {name: _blocks(data, sizes[name]) for name, data in cache.columns.items()}
-    widths = {name: data.column.width for name, data in cache.columns.items()}
-    numbers = [getattr(cache, label) for label in LABELS]
-    numbers += [cache.starts[name] // sizes[name] for name in names]
-    voices = cache.embeddings
+    """The gather over the mapped arrays themselves."""
+    sizes = block_sizes(cache, frame_block, token_block)
     with tf.device("/CPU:0"):
-        if voices is not None:
-            voices_of, described = tf.constant(voices.rows), shared_tensor(voices.array)
-        columns = {name: shared_tensor(array) for name, array in blocks.items()}
-        # All numbers of an utterance in one row: one small gather instead of eight.
-        table = tf.constant(np.stack(numbers, axis=1), tf.int64)
-
-    def gather(index: tf.Tensor, frames: tf.Tensor, tokens: tf.Tensor) -> TensorBatch:
-        found = dict(
-            zip([*LABELS, *names], tf.unstack(tf.gather(table, index), axis=1), strict=True)
-        )
-        batch = {label: tf.cast(found[label], tf.int32) for label in LABELS}
-        for name, column in columns.items():
-            is_text, rows = name == "tokens", sizes[name]
-            width, length = (tokens, "text_lengths") if is_text else (frames, "mel_lengths")
-            steps = tf.range(tf.cast(width // rows, tf.int64))
-            filled = -(-found[length] // rows)
-            pad = tf.shape(column, tf.int64)[0] - 1
-            taken = tf.where(steps < filled[:, None], found[name][:, None] + steps, pad)
-            tail = [widths[name]] if widths[name] > 1 else []
-            batch[name] = tf.reshape(tf.gather(column, taken), [tf.shape(index)[0], width, *tail])
-        if voices is not None:
-            batch["embedding"] = tf.gather(described, tf.gather(voices_of, index))
-        return batch | {"index": index}
-
+        held = {
+            name: shared_tensor(_blocks(data, sizes[name])) for name, data in cache.columns.items()
+        }
+        held |= {name: tf.constant(array) for name, array in tables(cache).items()}
+        if cache.embeddings is not None:
+            held[EMBEDDING] = shared_tensor(cache.embeddings.array)
+    gather = partial(gather_batch, held, sizes, widths(cache))
     scalar = tf.TensorSpec([], tf.int32)
     return tf.function(gather, input_signature=[tf.TensorSpec([None], tf.int64), scalar, scalar])
+
+
+def block_sizes(cache: PackedCache, frame_block: int, token_block: int) -> dict[str, int]:
+    """The rows of a block of each column: blocks are what is gathered."""
+    return {name: token_block if name == "tokens" else frame_block for name in cache.columns}
+
+
+def widths(cache: PackedCache) -> dict[str, int]:
+    """The values in a row of each column."""
+    return {name: data.column.width for name, data in cache.columns.items()}
+
+
+def tables(cache: PackedCache) -> dict[str, np.ndarray]:
+    """What is known of each utterance, in one row: one small gather instead of eight."""
+    numbers = [getattr(cache, label) for label in LABELS]
+    numbers += [cache.starts[name] for name in cache.columns]
+    found = {TABLE: np.stack(numbers, axis=1).astype(np.int64)}
+    if cache.embeddings is not None:
+        found[SPEAKER_ROWS] = cache.embeddings.rows.astype(np.int64)
+    return found
+
+
+def gather_batch(
+    held: Mapping[str, tf.Tensor],
+    sizes: Mapping[str, int],
+    widths: Mapping[str, int],
+    index: tf.Tensor,
+    frames: tf.Tensor,
+    tokens: tf.Tensor,
+) -> TensorBatch:
+    """Gather blocks of rows: each utterance starts on one, and zeros fill its last.
+
+    `held` has each column as blocks, with a block of zeros at its end, and what `tables` gives.
+    The index may be that of several batches of one shape, [batches, utterances].
+    """
+    numbers = tf.gather(held[TABLE], index)
+    # Slices, because on a GPU unstacking goes through the memory of the host.
+    found = {name: numbers[..., at] for at, name in enumerate([*LABELS, *sizes])}
+    batch = {label: tf.cast(found[label], tf.int32) for label in LABELS}
+    for name, rows in sizes.items():
+        column, is_text = held[name], name == "tokens"
+        width, length = (tokens, "text_lengths") if is_text else (frames, "mel_lengths")
+        tail = [widths[name]] if widths[name] > 1 else []
+        with tf.device("/CPU:0"):  # shapes belong to the host
+            steps = tf.range(tf.cast(width // rows, tf.int64))
+            pad = tf.shape(column, tf.int64)[0] - 1
+            shape = tf.concat([tf.shape(index), [width, *tail]], axis=0)
+        filled = -(-found[length] // rows)
+        first = found[name] // rows
+        taken = tf.where(steps < filled[..., None], first[..., None] + steps, pad)
+        batch[name] = tf.reshape(tf.gather(column, taken), shape)
+    if EMBEDDING in held:
+        batch[EMBEDDING] = tf.gather(held[EMBEDDING], tf.gather(held[SPEAKER_ROWS], index))
+    return batch | {"index": index}
 
 
 def _blocks(data: ColumnData, rows: int) -> np.ndarray:
@@ -245,7 +287,7 @@ def finish(dataset: tf.data.Dataset, options: ReaderOptions, threads: int = 2) -
 def to_tensors(batch: readers.Batch, device: str) -> TensorBatch:
     with stage(HAND_OVER):
         with tf.device("/CPU:0"):
-            tensors = {name: _hand_over_one(array) for name, array in batch.items()}
+            tensors = {name: tensor_of(array) for name, array in batch.items()}
         return on_device(tensors, device)
 
 
@@ -256,7 +298,7 @@ def on_device(batch: TensorBatch, device: str) -> TensorBatch:
         return {name: tf.identity(tensor) for name, tensor in batch.items()}
 
 
-def _hand_over_one(array: np.ndarray) -> tf.Tensor:
+def tensor_of(array: np.ndarray) -> tf.Tensor:
     """Without a copy where the array is aligned as kernels want it; the small ones are copied."""
     aligned = array.ctypes.data % 64 == 0 and array.flags.c_contiguous and array.size > 1024
     return shared_tensor(array) if aligned else tf.constant(array)

@@ -47,6 +47,11 @@ class BatchPlan:
         return self.order[self.bounds[batch] : self.bounds[batch + 1]]
 
     @property
+    def planned(self) -> np.ndarray:
+        """The positions of all utterances, batch by batch."""
+        return self.order[self.bounds[0] : self.bounds[-1]]
+
+    @property
     def sizes(self) -> np.ndarray:
         return np.diff(self.bounds)
 
@@ -68,7 +73,7 @@ class BatchPlan:
 
     def without(self, bad: np.ndarray) -> "BatchPlan":
         """The same batches without some utterances; one of which nothing is left keeps its row."""
-        planned = self.order[self.bounds[0] : self.bounds[-1]]
+        planned = self.planned
         keep = ~bad[planned]
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         bounds = kept_before[self.bounds - self.bounds[0]]

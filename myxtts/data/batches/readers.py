@@ -20,11 +20,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from myxtts.audio.io import AudioError
+from myxtts.data.batches.ahead import worked_ahead
 from myxtts.data.batches.plan import BatchPlan
 from myxtts.data.store.mmap import aligned_empty
 from myxtts.data.store.packed_cache import PackedCache
@@ -40,14 +41,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Plan(Protocol):
-    """Which utterances share a batch: their positions in the cache, batch by batch."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, batch: int, /) -> np.ndarray: ...
-
-
 def host_batches(cache: PackedCache, plan: BatchPlan) -> Iterator[Batch]:
     """Copy slices of the columns into fresh padded arrays, batch by batch."""
     for number in range(len(plan)):
@@ -55,41 +48,25 @@ def host_batches(cache: PackedCache, plan: BatchPlan) -> Iterator[Batch]:
 
 
 def filling_batches(
-    cache: PackedCache, plan: BatchPlan, lookup: Lookup, workers: int, ahead: int
+    cache: PackedCache,
+    plan: BatchPlan,
+    lookup: Lookup,
+    workers: int,
+    ahead: int,
+    urgent: int | None = None,
 ) -> Iterator[Batch]:
     """The same where some features are not stored: `lookup` computes them, some batches ahead.
 
-    An utterance for which `lookup` has nothing leaves its batch one smaller, down to none.
+    Only half of the workers go further ahead than `urgent` batches. An utterance for which `lookup`
+    has nothing leaves its batch one smaller, down to none.
     """
     cached = cache.is_cached
-    jobs = worked_ahead(plan, lookup, lambda i: not cached[i], workers, ahead)
+    jobs = worked_ahead(plan, lookup, lambda i: not cached[i], workers, ahead, urgent)
     for number, found in jobs:
         positions = plan[number]
         keep = np.array([found.get(i, True) is not None for i in positions.tolist()], bool)
         tokens, frames = int(plan.tokens[number]), int(plan.frames[number])
         yield make_batch(cache, positions[keep], tokens, frames, found)
-
-
-def worked_ahead(
-    plan: Plan,
-    work: Callable[[int], Item],
-    is_wanted: Callable[[int], bool],
-    workers: int,
-    ahead: int,
-) -> Iterator[tuple[int, dict[int, Item]]]:
-    """Do the work of each batch's wanted positions in threads, some batches ahead, in order."""
-    pool = ThreadPoolExecutor(max(1, workers))
-    pending: deque = deque()
-    try:
-        for number in range(len(plan) + ahead):
-            if number < len(plan):
-                wanted = [i for i in plan[number].tolist() if is_wanted(i)]
-                pending.append({i: pool.submit(work, i) for i in wanted})
-            if number >= ahead:
-                jobs = pending.popleft()
-                yield number - ahead, {i: job.result() for i, job in jobs.items()}
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def mapped_ahead(

@@ -12,6 +12,7 @@ from myxtts.audio.mel import mel_and_energy_tf
 from myxtts.audio.pitch import mel_energy_and_pitch_tf
 from myxtts.audio.yin import yin_tf
 from myxtts.data.batches import readers
+from myxtts.data.batches.ahead import worked_ahead
 from myxtts.data.batches.graph_reader import (
     Batches,
     ReaderOptions,
@@ -74,7 +75,7 @@ def _waveform_batches(
 ) -> Iterator[readers.Batch]:
     """Decoded recordings, padded to the samples of the planned frames, with the batch's labels."""
     decode = partial(_decode, cache, settings)
-    for number, found in readers.worked_ahead(plan, decode, lambda i: True, workers, ahead):
+    for number, found in worked_ahead(plan, decode, lambda i: True, workers, ahead):
         samples = [found[i] for i in plan[number].tolist()]
         yield _waveform_batch(cache, plan, number, samples, settings.spec.hop_length)
 
@@ -120,7 +121,9 @@ def _compiled_features(cache: PackedCache, settings: FeatureSettings) -> Compute
     signature = _waveform_signature(cache)
     key = (settings, tuple(signature.items()))
     if key not in _compiled:
-        _compiled[key] = tf.function(_features_in_graph(settings), input_signature=[signature])
+        # Nothing in it is Python to convert, and looking for it takes longer than tracing.
+        make = partial(tf.function, input_signature=[signature], autograph=False)
+        _compiled[key] = make(_features_in_graph(settings))
     return _compiled[key]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from myxtts.config.config import DataConfig
 from myxtts.data.batches import auto_mode, readers
-from myxtts.data.batches.filling import CacheFiller
+from myxtts.data.batches.filling import CacheFiller, batches_in_memory
 from myxtts.data.batches.grouped_reader import grouped_batches
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, Layout, plan_epoch, plan_in_order
 from myxtts.data.corpus.utterance import Utterance
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from myxtts.data.batches.graph_reader import Batches, ReaderOptions
+    from myxtts.data.batches.resident import Residence
 
 logger = logging.getLogger(__name__)
 
@@ -117,9 +118,13 @@ def split_batches(
     plan: BatchPlan,
     data: DataConfig,
     after: Callable[[], BatchPlan] | None = None,
+    residence: "Residence | None" = None,
 ) -> "Batches":
-    """Batches by the reader that fits the mode and what is stored; `after` is the next epoch."""
-    from myxtts.data.batches import graph_reader, runtime_reader
+    """Batches by the reader that fits the mode and what is stored; `after` is the next epoch.
+
+    With a residence the batches of a complete cache are gathered on its device, once it is there.
+    """
+    from myxtts.data.batches import graph_reader, resident, runtime_reader
 
     options = graph_reader.reader_options(data)
     if split.mode == "runtime":
@@ -130,7 +135,14 @@ def split_batches(
         return graph_reader.Batches(lambda: graph_reader.hand_over(make, options), plan, "grouped")
     if split.is_complete:
         plan = plan.without(split.is_bad)
-        return _loaded(split, options, partial(graph_reader.cached_batches, split.cache, plan))
+
+        def by_host(plan: BatchPlan) -> "Batches":
+            return _loaded(split, options, partial(graph_reader.cached_batches, split.cache, plan))
+
+        if residence is None:
+            return by_host(plan)
+        make_epoch = partial(resident.utterance_epoch, split.cache, options)
+        return resident.resident_batches(residence, plan, by_host, make_epoch)
     make = partial(_filling_batches, split, plan, data)
     return graph_reader.Batches(lambda: graph_reader.hand_over(make, options), plan, "filling")
 
@@ -196,11 +208,15 @@ def _filling_batches(split: Split, plan: BatchPlan, data: DataConfig) -> Iterato
         decision.allowed_bytes,
         shard_size(len(split.utterances)),
         split.known_bad,
+        expected=int((~split.cache.is_cached[plan.planned]).sum()),
     )
     lacking = int((~split.cache.is_cached & ~split.is_bad).sum())
-    ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
+    # All cores see to it that a batch is ready; what is further ahead is left to half of them.
+    urgent = 2 * data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
+    ahead = max(urgent, batches_in_memory(plan, split.location.settings)) if urgent else 0
+    workers = worker_count(data)
     try:
-        yield from readers.filling_batches(split.cache, plan, filler, worker_count(data), ahead)
+        yield from readers.filling_batches(split.cache, plan, filler, workers, ahead, urgent)
     finally:
         filler.close()
         if filler.stored:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from myxtts.config.config import DataConfig, XTTSConfig
+from myxtts.data.batches.filling import batches_in_memory
 from myxtts.data.batches.limits import check_unusable
 from myxtts.data.batches.modes import ModeOpener
 from myxtts.data.batches.parts import Share, SharedPlan
@@ -16,6 +17,7 @@ from myxtts.data.batches.plan import BatchOptions, BatchPlan, describe_layout
 from myxtts.data.batches.profiler import usable_profiler
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, loaded, refreshed, split_batches
+from myxtts.data.batches.tenancy import Tenancy
 from myxtts.data.corpus.language_check import check_languages
 from myxtts.data.corpus.utterance import CorpusError, with_speed_perturbation
 from myxtts.data.features.corpora import build_tokenizer, languages_of, read_corpora
@@ -33,11 +35,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Of features that are computed, at most so many batches are ready, and so many bytes of them.
+MOST_READY, READY_BYTES = 32, 128 << 20
+
 READERS = {
     "native": "batches are gathered in the graph from the cache",
     "host": "a thread copies batches from the cache",
     "filling": "features that are not stored are computed while the epoch runs",
     "grouped": "a thread copies batches of some shards while the next ones are fetched",
+    "resident": "batches are gathered on the device, which holds the cache",
     "runtime": "features are computed from the recordings in every epoch",
 }
 
@@ -65,6 +71,7 @@ class TrainingData:
         self.share: Share | None = None  # of every batch, where it is computed in parts
         # The reader of each part as it was logged last; None where nobody wants to know.
         self.readers: dict[str, str] | None = {}
+        self.tenancy = Tenancy()
         self.profiler = usable_profiler(config.data.profiler)
         corpus, held_out = read_corpora(config.data)
         self.corpus = corpus
@@ -104,19 +111,37 @@ class TrainingData:
         self.refresh()
         return self.train.plan(self.batch_options, epoch).skip(start)
 
-    def _own_batches(self, plan: BatchPlan, epoch: int) -> "Batches":
+    def release(self) -> bool:
+        """Free what the device holds of the cache; say whether that was anything."""
+        return self.tenancy.release()
+
+    def _own_batches(self, plan: BatchPlan, epoch: int, on_device: bool = False) -> "Batches":
         after = partial(self.train.plan, self.batch_options, epoch + 1)
-        batches = split_batches(self.train, plan, self.config.data, after)
+        data = self.config.data
+        residence = self.tenancy.of_split(self.train, data) if on_device else None
+        batches = split_batches(self.train, plan, data, after, residence)
         self._log_reader("training", batches.reader)
         return batches
 
     def stream(self, epoch: int = 0, start: int = 0) -> Iterator[tuple[int, int, dict]]:
         """Endless (epoch, number, batch), from any on: the next epoch opens before it is due."""
-        ahead = self.config.data.prefetch_buffer_size
         batches = self._epochs(epoch, start)
-        return (
-            in_background(batches, ahead) if self.config.data.optimize_cpu_gpu_overlap else batches
-        )
+        if not self.config.data.optimize_cpu_gpu_overlap:
+            return batches
+        return in_background(batches, self._ahead(epoch))
+
+    def _ahead(self, epoch: int) -> int:
+        """How many batches are made ready: more where they are computed, which takes long at times.
+
+        So the step waits neither where the computing pauses, nor until all that was computed in the
+        first epoch is opened as a cache.
+        """
+        asked, split = self.config.data.prefetch_buffer_size, self.train
+        if split.is_complete or split.cache.late is not None:
+            return asked
+        plan = split.plan(self.batch_options, epoch)
+        room = batches_in_memory(plan, split.location.settings, READY_BYTES)
+        return max(asked, min(MOST_READY, room))
 
     def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
         while True:
@@ -131,10 +156,11 @@ class TrainingData:
         """The numbered batches of an epoch; where they are shared, with the part of each row."""
         plan = self._train_plan(epoch, start)
         if self.share is None:
-            yield from self._own_batches(plan, epoch).numbered()
+            yield from self._own_batches(plan, epoch, on_device=True).numbered()
             return
         shared = SharedPlan(plan, self.share, self.batch_options.per_speaker)
-        for number, batch in self._own_batches(shared.plan, epoch).numbered(with_empty=True):
+        own = self._own_batches(shared.plan, epoch, on_device=True)
+        for number, batch in own.numbered(with_empty=True):
             parts = shared.parts_of(number, np.asarray(batch["index"]))
             yield number, batch | {"part": as_tensor(parts)}
 

@@ -1,19 +1,30 @@
 """Batches of segments: gathered in the graph where they are stored, else cut by threads."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
 
 from myxtts.data.batches.graph_reader import (
+    TABLE,
     Gather,
     ReaderOptions,
     TensorBatch,
     finish,
     hand_over,
     shared_tensor,
+    to_tensors,
+)
+from myxtts.data.batches.resident import (
+    Held,
+    Residence,
+    ResidentEpoch,
+    as_type,
+    switching,
+    takes,
 )
 from myxtts.data.segments.segments import SegmentPlan, SegmentSource
 
@@ -40,14 +51,29 @@ class SegmentBatches:
 
 
 def segment_batches(
-    source: SegmentSource, plan: SegmentPlan, options: ReaderOptions
+    source: SegmentSource,
+    plan: SegmentPlan,
+    options: ReaderOptions,
+    residence: Residence | None = None,
 ) -> SegmentBatches:
-    """Segments of recordings for a vocoder, gathered in the graph where they are stored."""
+    """Segments of recordings for a vocoder, gathered in the graph where they are stored.
+
+    With a residence they are gathered on its device, as soon as it holds the source.
+    """
+    by_host = partial(_segments_by_host, source, options)
+    if residence is None:
+        return SegmentBatches(partial(by_host, plan), plan)
+    make_epoch = partial(segment_epoch, source, options)
+    return SegmentBatches(partial(switching, residence, plan, by_host, make_epoch), plan)
+
+
+def _segments_by_host(
+    source: SegmentSource, options: ReaderOptions, plan: SegmentPlan
+) -> Iterable[TensorBatch]:
     if source.is_stored and options.native:
-        return SegmentBatches(lambda: native_segments(source, plan, options), plan)
+        return native_segments(source, plan, options)
     ahead = options.prefetch if options.overlap else 0
-    make = lambda: source.batches(plan, options.workers, ahead)  # noqa: E731
-    return SegmentBatches(lambda: hand_over(make, options), plan)
+    return hand_over(lambda: source.batches(plan, options.workers, ahead), options)
 
 
 def native_segments(
@@ -71,26 +97,98 @@ _segment_cuts: WeakKeyDictionary = WeakKeyDictionary()
 
 def _build_segment_cut(source: SegmentSource, frames: int) -> Gather:
     """The function (positions, first frames) -> batch over a source's arrays."""
-    names = list(source.columns)
-    hop = source.settings.spec.hop_length
     with tf.device("/CPU:0"):
-        columns = {name: shared_tensor(column) for name, column in source.columns.items()}
-        numbers = [source.lengths, *(source.starts[name] for name in names)]
-        table = tf.constant(np.stack(numbers, axis=1), tf.int64)
-    silence = {"mel": source.silence}
-
-    def cut(positions: tf.Tensor, first: tf.Tensor) -> TensorBatch:
-        found = tf.gather(table, positions)
-        at = first[:, None] + tf.range(frames, dtype=tf.int64)
-        is_inside = at < found[:, :1]
-        at = tf.minimum(at, found[:, :1] - 1)
-        batch = {}
-        for number, name in enumerate(names, 1):
-            rows = tf.gather(columns[name], found[:, number : number + 1] + at)
-            mask = is_inside[..., None] if rows.shape.rank == 3 else is_inside
-            batch[name] = tf.where(mask, rows, tf.cast(silence.get(name, 0), rows.dtype))
-        waveform = tf.reshape(batch.pop("wave"), [-1, frames * hop])
-        noise = tf.cast(first[0], tf.int32)
-        return {**batch, "waveform": waveform, "first_frame": noise, "index": positions}
+        held = {name: shared_tensor(column) for name, column in source.columns.items()}
+        held[TABLE] = tf.constant(table_of(source))
+    cut = partial(cut_segments, held, list(source.columns), frames, source.silence)
 
     return tf.function(cut, input_signature=[tf.TensorSpec([None], tf.int64)] * 2)
+
+
+def table_of(source: SegmentSource) -> np.ndarray:
+    """The length of each utterance and where it starts in each column."""
+    numbers = [source.lengths, *(source.starts[name] for name in source.columns)]
+    return np.stack(numbers, axis=1).astype(np.int64)
+
+
+def cut_segments(
+    held: Mapping[str, tf.Tensor],
+    names: Sequence[str],
+    frames: int,
+    silence: float,
+    positions: tf.Tensor,
+    first: tf.Tensor,
+) -> TensorBatch:
+    """Cut a segment from each column of each utterance; behind its end there is silence.
+
+    The positions may be those of several batches, [batches, segments].
+    """
+    found = tf.gather(held[TABLE], positions)
+    at = first[..., None] + tf.range(frames, dtype=tf.int64)
+    is_inside = at < found[..., :1]
+    at = tf.minimum(at, found[..., :1] - 1)
+    batch = {}
+    for number, name in enumerate(names, 1):
+        rows = tf.gather(held[name], found[..., number : number + 1] + at)
+        mask = is_inside[..., None] if held[name].shape.rank == 2 else is_inside
+        nothing = silence if name == "mel" else 0
+        batch[name] = tf.where(mask, rows, tf.cast(nothing, rows.dtype))
+    waves = batch.pop("wave")
+    with tf.device("/CPU:0"):  # shapes belong to the host
+        shape = tf.concat([tf.shape(positions), [frames * waves.shape[-1]]], axis=0)
+    return {
+        **batch,
+        "waveform": tf.reshape(waves, shape),
+        "first_frame": tf.cast(first[..., 0], tf.int32),
+        "index": positions,
+    }
+
+
+# On the device
+
+
+def arrays_of(source: SegmentSource) -> dict[str, np.ndarray]:
+    """The columns that segments are cut from, and where utterances are in them."""
+    return {**source.columns, TABLE: table_of(source)}
+
+
+def segment_epoch(
+    source: SegmentSource, options: ReaderOptions, residence: Residence, plan: SegmentPlan
+) -> ResidentEpoch:
+    """An epoch of segments on the device that holds their source."""
+    first = plan.skipped * plan.batch_size
+    rows = np.stack([plan.order[first:], plan.first[first:]], axis=1).astype(np.int64)
+    with tf.device(residence.device):
+        order = tf.identity(tf.constant(rows))
+    shapes = {name: [-1, *column.shape[1:]] for name, column in source.columns.items()}
+    shapes[TABLE] = [-1, 1 + len(source.columns)]
+    names = list(source.columns)
+    types = {name: tf.as_dtype(column.dtype) for name, column in source.columns.items()}
+    types["waveform"] = types["wave"]
+    key = (plan.frames, source.silence, tuple(types.items()), tuple(map(tuple, shapes.values())))
+
+    def view(held: Held) -> Held:
+        with tf.device(residence.device):
+            return {name: tf.reshape(x, shapes[name]) for name, x in held.items()}
+
+    def read(number: int) -> TensorBatch:
+        (batch,) = source.batches(plan.part(number), 1, 0)
+        return to_tensors(batch, options.device)
+
+    def gather(held: Held, rows: tf.Tensor, _: tf.Tensor) -> TensorBatch:
+        at = rows[..., 0], rows[..., 1]
+        batch = cut_segments(held, names, plan.frames, source.silence, *at)
+        return {name: as_type(x, types.get(name, x.dtype)) for name, x in batch.items()}
+
+    ends = np.minimum(np.arange(len(plan) + 1) * plan.batch_size, len(rows))
+    return ResidentEpoch(
+        residence,
+        order,
+        ends,
+        np.full([len(plan), 1], plan.frames),
+        lambda number: plan[number].astype(np.int64),
+        read,
+        key,
+        view,
+        takes(("segments", residence.device, key), residence.device, gather),
+    )

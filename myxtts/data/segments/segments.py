@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from myxtts.audio.io import AudioError
+from myxtts.data.batches.ahead import worked_ahead
 from myxtts.data.batches.parts import Share, part_numbers
-from myxtts.data.batches.readers import Batch, log_once, worked_ahead
+from myxtts.data.batches.readers import Batch, log_once
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.data.features.features import FeatureSettings, check_finite, features_of, load_samples
 from myxtts.data.features.waves import as_hops
@@ -49,6 +50,11 @@ class SegmentPlan:
     def skip(self, batches: int) -> "SegmentPlan":
         """What is left after some batches."""
         return replace(self, skipped=self.skipped + batches)
+
+    def part(self, batch: int) -> "SegmentPlan":
+        """One of the batches alone."""
+        rows = self._rows(batch)
+        return replace(self, order=self.order[rows], first=self.first[rows], skipped=0)
 
     def shared(self, share: Share) -> tuple["SegmentPlan", np.ndarray]:
         """One replica's own segments of every batch, which are all of one size, and their parts."""

@@ -11,6 +11,7 @@ from myxtts.data.batches.limits import check_unusable
 from myxtts.data.batches.parts import Share
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, with_stored_features
+from myxtts.data.batches.tenancy import Tenancy
 from myxtts.data.batches.training_data import TrainingData, as_tensor
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.derived import store_derived
@@ -53,6 +54,7 @@ class VocoderData:
         self.config, self.seed = data.config.data, data.config.training.seed
         self.frames, self.batch_size = frames, batch_size
         self.share: Share | None = None  # of every batch, where it is computed in parts
+        self.tenancy = Tenancy()
         data.refresh()
         open_part = partial(open_segments, data=self.config, progress=progress, predictor=predictor)
         self.train = open_part(data.train)
@@ -92,7 +94,8 @@ class VocoderData:
     def _epoch(self, epoch: int, start: int) -> Iterator[tuple[int, dict]]:
         """The numbered batches of an epoch; where they are shared, with the part of each row."""
         if self.share is None:
-            yield from self.train_batches(epoch, start).numbered()
+            plan = self.plan(epoch).skip(start)
+            yield from self._batches(self.train, plan, on_device=True).numbered()
             return
         if not self.train.is_stored:
             raise UserError(
@@ -101,14 +104,26 @@ class VocoderData:
             )
         plan, part = self.plan(epoch).shared(self.share)
         part = as_tensor(part)
-        for number, batch in self._batches(self.train, plan.skip(start)).numbered():
+        batches = self._batches(self.train, plan.skip(start), on_device=True)
+        for number, batch in batches.numbered():
             yield number, batch | {"part": part}
 
-    def _batches(self, source: SegmentSource, plan: SegmentPlan) -> "SegmentBatches":
-        from myxtts.data.batches.graph_reader import reader_options
-        from myxtts.data.segments.reader import segment_batches
+    def release(self) -> bool:
+        """Free what the device holds of the segments; say whether that was anything."""
+        return self.tenancy.release()
 
-        return segment_batches(source, plan, reader_options(self.config))
+    def _batches(
+        self, source: SegmentSource, plan: SegmentPlan, on_device: bool = False
+    ) -> "SegmentBatches":
+        from myxtts.data.batches.graph_reader import reader_options
+        from myxtts.data.segments.reader import arrays_of, segment_batches
+
+        residence = None
+        if on_device:
+            obstacle = "" if source.is_stored else "no waveform is stored"
+            make = partial(arrays_of, source)
+            residence = self.tenancy.residence(source, obstacle, make, self.config)
+        return segment_batches(source, plan, reader_options(self.config), residence)
 
 
 def describe_reader(source: SegmentSource, data: DataConfig) -> str:

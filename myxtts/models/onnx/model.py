@@ -10,6 +10,7 @@ from myxtts.models.onnx.graph import Graph
 
 SAID = ("tokens", "text_lengths", "language", "voice", "speaking_rate")
 REFINED = ("seed", "temperature", "steps")
+VARIED = ("seed", "variation")
 SPOKEN = ("mel", "mel_lengths", "durations")
 
 
@@ -63,8 +64,18 @@ class OnnxModel:
 
     def synthesize(self, *said: Any) -> Mapping[str, np.ndarray]:
         """Say tokens: mel [batch, frames, mels], mel_lengths [batch], durations [batch, tokens]."""
-        # Without steps a refiner changes nothing.
-        return self._acoustic.run(**dict.fromkeys(REFINED, 0), **dict(zip(SAID, said, strict=True)))
+        # Without steps a refiner changes nothing, nor does chance without variation.
+        calm = dict.fromkeys((*REFINED, *VARIED), 0)
+        return self._acoustic.run(**calm, **dict(zip(SAID, said, strict=True)))
+
+    @property
+    def can_vary(self) -> bool:
+        """Whether there is a `synthesize_varied`."""
+        return VARIED[-1] in self._acoustic.inputs
+
+    def synthesize_varied(self, *said: Any) -> Mapping[str, np.ndarray]:
+        """The same with a melody and a tempo that vary with a seed."""
+        return self._acoustic.run(**dict(zip((*SAID, *VARIED), said, strict=True)))
 
     def synthesize_refined(self, *said: Any) -> Mapping[str, np.ndarray]:
         """The same, refined in so many steps from noise of a seed."""

@@ -31,6 +31,10 @@ from myxtts.models.vocoders.settings import check_names, check_whole
 LOWEST_PITCH, USUAL_PITCH, HIGHEST_PITCH = 50.0, 180.0, 700.0
 MOMENTUM = 0.99
 NOISE_FRAMES = 1024  # after 12 seconds the noise begins again
+# From beat to beat the clock turns a whole number of times, so that an error of the pitch, however
+# small, does not add up over a sentence: the highest harmonics would be elsewhere at its end.
+BEAT = 32  # frames; half a cycle at most is .7 % of a usual pitch, and inaudible
+_LEAST_SINE = 1e-6
 _LEVEL, _SPREAD = -5.0, 3.0  # of log-mels, roughly
 QUIET = 1e-5
 _MOST_BANDS = 4096
@@ -42,8 +46,8 @@ class ISTFTVocoder(NeuralVocoder):
 
     Besides the waveform it returns the pitch [batch, frames] that it predicts, and the clock
     [batch, frames] in cycles. With `anchor` and `phase` the clock shows `phase` at frame
-    `anchor` of each; `first_frame` is the place of the first frame in the noise. A given `pitch`
-    [batch, frames] is used where it is above 0.
+    `anchor` of each; `first_frame` is the place of the first frame in the noise, and gives the
+    clock its beats. A given `pitch` [batch, frames] is used where it is above 0.
     """
 
     kind = "istft"
@@ -118,13 +122,13 @@ class ISTFTVocoder(NeuralVocoder):
         """How many frames on each side a sample depends on, apart from clock and noise."""
         overlap = -(-self.spec.n_fft // self.spec.hop_length) - 1
         trunk = 2 + self.settings["blocks"] + 1
-        return trunk + overlap * (2 + self.projections)
+        return trunk + overlap * (2 + self.projections) + BEAT
 
     def call(self, mel, pitch=None, anchor=None, phase=None, first_frame=None, projections=None):
         mel = tf.cast(mel, tf.float32)
         predicted, mix, gain = self.trunk_outputs(mel)
         used = predicted if pitch is None else tf.where(pitch > 0, pitch, predicted)
-        samples, clock = self.pulse_train(tf.stop_gradient(used), anchor, phase)
+        samples, clock = self.pulse_train(tf.stop_gradient(used), anchor, phase, first_frame)
         pulses = stft_tf(samples, self.spec, "CONSTANT")
         spectrum = self._filtered(pulses, mix, tf.shape(mel)[1], first_frame)
         spectrum = self._as_loud(spectrum, mel, gain)
@@ -160,37 +164,68 @@ class ISTFTVocoder(NeuralVocoder):
 
     def trunk_outputs(self, mel):
         """Pitch [batch, frames] in Hz, mixture [batch, frames, 3 * bands], log-gain of bins."""
+        h = self.features(mel)
+        return self.pitch_of(h), self.mix_head(h), self.gain_head(h)
+
+    def features(self, mel):
+        """What all heads read: [batch, frames, dim]."""
         h = self.pre((mel - _LEVEL) / _SPREAD)
         for block in self.trunk:
             h = block(h)
-        h = self.norm(h)
-        octaves = 0.5 * self.pitch_head(h)[..., 0]
-        pitch = tf.clip_by_value(USUAL_PITCH * tf.exp(octaves), LOWEST_PITCH, HIGHEST_PITCH)
-        return pitch, self.mix_head(h), self.gain_head(h)
+        return self.norm(h)
 
-    def pulse_train(self, pitch, anchor, phase):
+    def pitch_of(self, features):
+        """Pitch [batch, frames] in Hz."""
+        octaves = 0.5 * self.pitch_head(features)[..., 0]
+        return tf.clip_by_value(USUAL_PITCH * tf.exp(octaves), LOWEST_PITCH, HIGHEST_PITCH)
+
+    def pulse_train(self, pitch, anchor=None, phase=None, first_frame=None):
         """The samples of a train of pulses of some pitch, and the clock at the frames' starts.
 
-        A pulse is the sum of all harmonics below half the sample rate, in closed form.
+        A pulse is the sum of all harmonics below half the sample rate, in closed form; the highest
+        one fades in, so that a pitch at a limit does not switch it on and off.
+        """
+        within, clock = self._cycles(pitch, first_frame)
+        if anchor is not None:
+            clock += tf.cast(phase, tf.float64)[:, None] - clock[:, anchor : anchor + 1]
+        clock = tf.cast(tf.math.floormod(clock, 1.0), tf.float32)
+        cycles = clock[..., None] + within
+        angle = math.pi * (cycles - tf.round(cycles))
+        below_nyquist = (0.5 * self.spec.sample_rate / pitch)[..., None]
+        harmonics = tf.floor(below_nyquist)
+        highest = below_nyquist - harmonics  # how much of the last one there is
+        sine = tf.sin(angle)
+        is_safe = tf.abs(sine) > _LEAST_SINE
+        ratio = tf.sin((2.0 * harmonics - 1.0) * angle) / tf.where(is_safe, 2.0 * sine, 1.0)
+        pulses = tf.where(is_safe, ratio, harmonics - 0.5) - 0.5
+        pulses += highest * tf.cos(2.0 * harmonics * angle)
+        pulses *= tf.math.rsqrt(0.5 * (below_nyquist - 1.0))  # as loud as the noise
+        return tf.reshape(pulses, [tf.shape(pitch)[0], -1]), clock
+
+    def _cycles(self, pitch, first_frame):
+        """Cycles since the start of each frame at its samples, and at the frames' starts, float64.
+
+        Frames whose place is a multiple of `BEAT` are beats. What lacks to whole cycles between two
+        of them is spread evenly; without `first_frame` there are no beats.
         """
         before = tf.concat([pitch[:, :1], pitch[:, :-1]], axis=1)
         behind = tf.concat([pitch[:, 1:], pitch[:, -1:]], axis=1)
         around = tf.stack([before, pitch, behind], axis=-1)
         # Cycles add up to thousands: float32 would leave high harmonics out of tune.
         within = product(around, self.cycles)
-        clock = tf.cumsum(tf.cast(within[..., -1], tf.float64), axis=1, exclusive=True)
-        if anchor is not None:
-            clock += tf.cast(phase, tf.float64)[:, None] - clock[:, anchor : anchor + 1]
-        clock = tf.cast(tf.math.floormod(clock, 1.0), tf.float32)
-        cycles = clock[..., None] + within[..., :-1]
-        angle = math.pi * (cycles - tf.round(cycles))
-        harmonics = tf.floor(0.5 * self.spec.sample_rate / pitch)[..., None]
-        below = tf.sin(angle)
-        is_safe = tf.abs(below) > 1e-4
-        ratio = tf.sin((2.0 * harmonics + 1.0) * angle) / tf.where(is_safe, 2.0 * below, 1.0)
-        pulses = tf.where(is_safe, ratio, harmonics + 0.5) - 0.5
-        pulses *= tf.math.rsqrt(0.5 * harmonics)  # as loud as the noise
-        return tf.reshape(pulses, [tf.shape(pitch)[0], -1]), clock
+        within, whole = within[..., :-1], tf.cast(within[..., -1], tf.float64)
+        clock = tf.cumsum(whole, axis=1, exclusive=True)
+        if first_frame is None:
+            return within, clock
+        frames = tf.shape(pitch)[1]
+        ends = tf.concat([clock, clock[:, -1:] + whole[:, -1:]], axis=1)
+        start = tf.range(frames) - tf.math.floormod(tf.range(frames) + first_frame, BEAT)
+        is_whole = (start >= 0) & (start + BEAT <= frames)
+        first = tf.gather(ends, tf.maximum(start, 0), axis=1)
+        cycles = tf.gather(ends, tf.minimum(start + BEAT, frames), axis=1) - first
+        lacks = tf.where(is_whole, (tf.round(cycles) - cycles) / BEAT, tf.zeros_like(cycles))
+        within += tf.cast(lacks, tf.float32)[..., None] * _middles(self.spec)
+        return within, clock + tf.cumsum(lacks, axis=1, exclusive=True)
 
     def _filtered(self, pulses, mix, frames, first_frame):
         """Pulses under a complex filter, and noise under a real one."""
@@ -275,6 +310,11 @@ def _scaled(spectrum, gain):
     return spectrum * tf.complex(gain, tf.zeros_like(gain))
 
 
+def _middles(spec: AudioSpec) -> np.ndarray:
+    """How far into its hop the middle of each sample is: [hop]."""
+    return ((np.arange(spec.hop_length) + 0.5) / spec.hop_length).astype(np.float32)
+
+
 def _clock_weights(spec: AudioSpec) -> np.ndarray:
     """Cycles of a hop's samples and of a whole hop [3, hop + 1], per Hz before, in and behind it.
 
@@ -308,8 +348,9 @@ def _band_spread(spec: AudioSpec, bands: int) -> np.ndarray:
 
 
 def noise_samples(spec: AudioSpec) -> np.ndarray:
-    """White noise [NOISE_FRAMES * hop] that goes round."""
-    return np.random.default_rng(0).normal(size=NOISE_FRAMES * spec.hop_length)
+    """White noise [NOISE_FRAMES * hop] that goes round, in numbers that fit into float16."""
+    samples = np.random.default_rng(0).normal(size=NOISE_FRAMES * spec.hop_length)
+    return samples.astype(np.float16).astype(np.float64)
 
 
 @lru_cache(maxsize=4)

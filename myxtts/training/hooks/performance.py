@@ -30,6 +30,7 @@ PHASES = {
     "device": "device",
     "wait": "waiting for data",
     "copy": "copying",
+    "gather": "gathering",
     "hooks": "hooks",
     "host": "host",
     "compile": "compiling",

@@ -39,6 +39,7 @@ def export_piper(trained: "Synthesizer", settings: ExportSettings, tell: Tell) -
 
     check_name(settings.output)
     single, table = _single_file(trained, settings)
+    single = replace(single, varies=trained.voice.model.can_vary)
     path = settings.output
     # The players read the pair alone; names of other files must not look like a voice.
     files = {
@@ -49,7 +50,7 @@ def export_piper(trained: "Synthesizer", settings: ExportSettings, tell: Tell) -
     }
     for each in files:
         check_free(each)
-    graph = _packed(single.graph(), settings.weights)
+    graph = _packed(single, single.graph(), settings.weights)
     parity = _single_parity(trained, single, graph, settings, tell)
     card, report = card_and_report(trained, settings, "piper", parity)
     files = dict(zip(files, (graph, files[list(files)[1]], card, report), strict=True))
@@ -66,7 +67,7 @@ def export_sherpa(trained: "Synthesizer", settings: ExportSettings, tell: Tell) 
     single, table = _single_file(trained, settings)
     model = single.graph()
     players.add_metadata(model, sherpa.sherpa_metadata(single))
-    graph = _packed(model, settings.weights)
+    graph = _packed(single, model, settings.weights)
     parity = _single_parity(trained, single, graph, settings, tell)
     card, report = card_and_report(trained, settings, "sherpa-onnx", parity)
     with new_folder(settings.output) as draft:
@@ -98,11 +99,13 @@ def _single_file(
     return SingleFile(trained.voice, trained.vocoder.model, language, table.pairs), table
 
 
-def _packed(model: Any, weights: str) -> bytes:
+def _packed(single: "SingleFile", model: Any, weights: str) -> bytes:
     """The bytes of an ONNX model with its weights in so many bits."""
+    from myxtts.export.onnx_voice import tables_of
     from myxtts.export.weights import pack_weights
 
-    return pack_weights(model, weights).SerializeToString()
+    tables = tables_of(single.voice, single.vocoder)
+    return pack_weights(model, weights, tables).SerializeToString()
 
 
 def _single_parity(

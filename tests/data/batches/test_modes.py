@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import time
 from itertools import islice
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from myxtts.data.features.prepare import prepare
 from myxtts.data.features.status import take_inventory
 from myxtts.data.store.errors import CacheError, PreparationError
 from myxtts.data.store.store import Store
+from myxtts.data.store.view import StoreView
 from tests.data.conftest import TRAINED, UTTERANCES, configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches, rows_by_index
 from tests.helpers.make_corpus import make_corpus
@@ -36,8 +38,8 @@ def heard(caplog):
     caplog.set_level(logging.INFO, logger="myxtts")
 
 
-# Little is computed ahead, so that there is a middle to stop in.
-STEP_BY_STEP = {"prefetch_buffer_size": 1}
+# Nothing is computed ahead, so that there is a middle to stop in.
+STEP_BY_STEP = {"optimize_cpu_gpu_overlap": False}
 
 
 def opened(path: Path, mode: str = "auto", **settings) -> TrainingData:
@@ -224,6 +226,20 @@ def test_validation_in_the_middle_of_the_first_epoch_disturbs_nothing(corpus, re
     assert data.train.is_complete and data.val.is_complete
 
 
+def test_the_first_epoch_is_stored_while_its_first_batch_is_in_use(corpus, reference):
+    data = opened(corpus)
+    batches = iter(data.train_batches(0))
+    found, store, end = [next(batches)], data.train.location.features, time.monotonic() + 60
+    while store.is_held_here and time.monotonic() < end:
+        time.sleep(0.01)
+    assert len(StoreView(store)) == TRAINED
+    # What comes in between may store its own.
+    assert_same_batches(arrays_of(data.val_batches()), reference["val"])
+    data.refresh()
+    assert data.val.is_complete
+    assert_same_batches(arrays_of([*found, *batches]), reference["0"])
+
+
 def test_what_auto_filled_is_all_that_precompute_wants(corpus):
     data = opened(corpus)
     for batches in (data.train_batches(0), data.val_batches()):
@@ -233,9 +249,8 @@ def test_what_auto_filled_is_all_that_precompute_wants(corpus):
     assert {path: path.stat().st_mtime_ns for path in corpus.rglob("*.mel")} == before
 
 
-@pytest.mark.parametrize("settings", [STEP_BY_STEP, {"optimize_cpu_gpu_overlap": False}])
-def test_a_fill_that_was_stopped_goes_on_where_it_was(corpus, reference, settings):
-    data = opened(corpus, **settings)
+def test_a_fill_that_was_stopped_goes_on_where_it_was(corpus, reference):
+    data = opened(corpus, **STEP_BY_STEP)
     taken = iter(data.train_batches(0))
     found = [next(taken), next(taken)]
     taken.close()
@@ -247,7 +262,7 @@ def test_a_fill_that_was_stopped_goes_on_where_it_was(corpus, reference, setting
     data.refresh()
     assert data.train.is_complete
 
-    again = opened(corpus, **settings)
+    again = opened(corpus)
     assert again.train.decision.action == auto_mode.READ
     assert_same_batches(arrays_of(again.train_batches(1)), reference["1"])
 

@@ -13,7 +13,6 @@ from myxtts.data.batches.readers import (
     in_background,
     mapped_ahead,
     reading_ahead,
-    worked_ahead,
 )
 from myxtts.data.store.packed_cache import PackedCache
 from myxtts.data.store.view import ColumnData
@@ -173,35 +172,6 @@ def test_a_batch_of_which_nothing_can_be_computed_is_empty(make_cache):
 
 
 # Working ahead
-
-
-def simple_plan(batches: int, size: int = 1) -> BatchPlan:
-    count = batches * size
-    zeros = np.zeros(batches, np.int32)
-    return BatchPlan(np.arange(count), np.arange(0, count + 1, size), zeros, zeros)
-
-
-@pytest.mark.parametrize("ahead", [0, 1, 3, 20])
-def test_work_is_done_in_order_and_so_far_ahead(ahead):
-    begun = []
-
-    def work(position):
-        begun.append(position)
-        return 10 * position
-
-    results = worked_ahead(simple_plan(8, 2), work, lambda i: i % 2 == 0, 1, ahead)
-    for number, found in results:
-        assert found == {2 * number: 20 * number}
-        assert len(begun) <= min(8, number + ahead + 1)
-    assert sorted(begun) == list(range(0, 16, 2))
-
-
-def test_an_error_in_the_work_reaches_the_reader():
-    def work(position):
-        raise OSError(f"recording {position}")
-
-    with pytest.raises(OSError, match="recording 0"):
-        list(worked_ahead(simple_plan(3), work, lambda i: True, 2, 1))
 
 
 # The background thread

@@ -57,7 +57,8 @@ def test_tuning_stores_nothing_and_logs_no_reader(corpus, caplog):
 
 
 def test_a_validation_pass_during_a_storing_epoch_is_nothing_to_report(corpus, caplog):
-    data = TrainingData(configured(corpus, preprocessing_mode="auto"))
+    step_by_step = {"optimize_cpu_gpu_overlap": False}  # there is a middle of the epoch
+    data = TrainingData(configured(corpus, preprocessing_mode="auto", **step_by_step))
     batches = iter(data.train_batches(0))
     next(batches)
     assert data.train.location.features.is_held_here

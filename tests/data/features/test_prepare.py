@@ -142,7 +142,7 @@ def test_another_tokenizer_recomputes_no_mel(tiny):
 
 
 def test_phonemes_recompute_no_mel(tiny):
-    pytest.importorskip("phonemizer")
+    pytest.importorskip("espeakng_loader")
     phonemes = locate(tiny.root, text_units="phonemes")
     report = prepare(phonemes.utterances, phonemes.location, workers=1)
     assert (report.made, report.reused) == (10, 10)

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 import soundfile
 
 from myxtts.audio.mel import log_mel
+from myxtts.data.batches import resident
+from myxtts.data.batches.resident import ResidentBatch, stacked
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.repair import verify_cache
@@ -20,6 +23,7 @@ from myxtts.data.store.errors import CacheError, PreparationError
 from myxtts.errors import UserError
 from tests.data.conftest import configured
 from tests.helpers.compare_batches import arrays_of, assert_same_batches
+from tests.helpers.resident_cache import copy_at_once
 from tests.helpers.tiny_cache import contents, flip_bit
 
 FRAMES, SIZE = 24, 4  # some recordings are shorter than a segment
@@ -129,6 +133,24 @@ def test_every_reader_delivers_the_same_bits(stored_path, reader):
     expected = arrays_of(open_segments(stored_path).train_batches(3))
     found = arrays_of(open_segments(stored_path, **READERS[reader]).train_batches(3))
     assert_same_batches(found, expected)
+
+
+def test_the_device_cuts_the_same_segments(stored_path, monkeypatch):
+    copy_at_once(monkeypatch)
+    monkeypatch.setattr(resident, "PIECE_BYTES", 10_000)
+    data = open_segments(stored_path, cache_on_device="on", prefetch_buffer_size=1)
+    with closing(data.stream()) as items, closing(open_segments(stored_path).stream()) as known:
+        found, expected = (list(islice(source, 9)) for source in (items, known))
+        assert [item[:2] for item in found] == [item[:2] for item in expected]
+        batches, others = ([item[2] for item in source] for source in (found, expected))
+        assert sum(isinstance(batch, ResidentBatch) for batch in batches) >= 4
+        assert_same_batches(arrays_of(batches), arrays_of(others))
+        together = batches[6:8]  # an epoch
+        apart = [one.tensors() for one in together]
+        assert_same_batches(arrays_of([stacked(together)]), arrays_of([stacked(apart)]))
+    assert data.release()
+    # Where it is freed, the host cuts what was planned.
+    assert_same_batches(arrays_of(batches), arrays_of(others))
 
 
 def test_where_nothing_can_be_written_recordings_are_read(corpus, tmp_path, caplog):

@@ -8,7 +8,7 @@ import tensorflow as tf
 from myxtts.audio.mel import log_mel
 from myxtts.audio.stft import istft_tf, stft_tf
 from myxtts.config.audio_spec import AudioSpec
-from myxtts.models.vocoders.istft import NOISE_FRAMES, ISTFTVocoder, _noise_spectra
+from myxtts.models.vocoders.istft import BEAT, NOISE_FRAMES, ISTFTVocoder, _noise_spectra
 from myxtts.training.vocoder.losses import pitch_loss
 from tests.helpers.tiny_vocoder import SMALL, SPEC, tiny_vocoder, voiced_mel
 
@@ -25,7 +25,7 @@ def small() -> ISTFTVocoder:
 
 def excitation(model: ISTFTVocoder, pitch: np.ndarray) -> np.ndarray:
     """The samples [batch, frames * hop] of the pulses of pitches [batch, frames]."""
-    samples, _ = model.pulse_train(tf.constant(pitch, tf.float32), None, None)
+    samples, _ = model.pulse_train(tf.constant(pitch, tf.float32))
     spectra = stft_tf(samples, model.spec, "CONSTANT")
     return istft_tf(spectra, model.spec).numpy()
 
@@ -130,17 +130,18 @@ def test_pulses_follow_a_moving_pitch_without_a_jump(model):
     pitch = np.clip(pitch, 50, 700)
     cycles, _ = clock_of(pitch, SPEC)
     expected = np.zeros(len(cycles))
-    count = np.repeat(harmonics_of(pitch, SPEC), SPEC.hop_length)
-    for number in range(1, count.max() + 1):
-        expected += np.where(number <= count, np.cos(2 * np.pi * number * cycles), 0.0)
+    # The highest harmonic is there as far as half the sample rate is beyond it.
+    count = np.repeat(0.5 * SPEC.sample_rate / pitch, SPEC.hop_length)
+    for number in range(1, int(count.max()) + 1):
+        expected += np.clip(count - number, 0.0, 1.0) * np.cos(2 * np.pi * number * cycles)
     found = excitation(model, pitch[None])[0]
-    np.testing.assert_allclose(found, expected / np.sqrt(count / 2), atol=0.05)
+    np.testing.assert_allclose(found, expected / np.sqrt((count - 1) / 2), atol=0.05)
 
 
 def test_the_clock_runs_on_from_frame_to_frame_and_through_a_minute(small):
     # Frame by frame it shows the cycles so far; after 7,500 frames it is still in tune.
     pitch = 200.0 + 80.0 * np.sin(np.arange(7500) / 11)
-    _, clock = small.pulse_train(tf.constant(pitch[None], tf.float32), None, None)
+    _, clock = small.pulse_train(tf.constant(pitch[None], tf.float32))
     _, expected = clock_of(pitch.astype(np.float32), SMALL)
     assert turned(clock[0].numpy() - expected).max() < 1e-3
 
@@ -153,6 +154,45 @@ def test_the_clock_shows_the_phase_at_its_anchor_and_runs_as_before(small):
     np.testing.assert_allclose(anchored[:, 11], phase, atol=1e-6)
     ahead = phase - free[:, 11]
     assert turned(anchored - free - ahead[:, None]).max() < 1e-5
+
+
+def test_from_beat_to_beat_the_clock_turns_a_whole_number_of_times(small):
+    pitch = 150.0 + 40.0 * np.sin(np.arange(150) / 9)
+    free = small.pulse_train(tf.constant(pitch[None], tf.float32))[1][0].numpy()
+    start = 7  # the place of the first frame
+    samples, clock = small.pulse_train(tf.constant(pitch[None], tf.float32), first_frame=start)
+    clock = clock[0].numpy()
+    beats = np.flatnonzero((np.arange(150) + start) % BEAT == 0)
+    assert turned(clock[beats] - clock[beats[0]]).max() < 1e-5
+    assert turned(clock - free).max() > 0.05  # which it would not do by itself
+    # Never by more than half a turn from beat to beat.
+    steps = np.diff(clock) - np.diff(free)
+    assert np.abs(steps - np.round(steps)).max() <= 0.5 / BEAT + 1e-5
+    assert np.isfinite(samples).all()
+
+
+def test_a_tiny_change_of_the_pitch_stays_tiny_over_a_minute(model):
+    pitch = np.full((1, 2000), 181.7) + np.random.default_rng(0).normal(0, 5, (1, 2000))
+    near = pitch * (1 + 3e-7)
+
+    def last(first_frame):
+        said = [
+            model.pulse_train(tf.constant(one, tf.float32), first_frame=first_frame)[0][0, -5120:]
+            for one in (pitch, near)
+        ]
+        return np.abs(said[0] - said[1]).max()
+
+    assert last(0) < 0.1 * last(None)
+
+
+def test_no_harmonic_jumps_in_or_out(model):
+    # Half the sample rate is exactly 100 harmonics of 110.25 Hz.
+    below, above = (
+        model.pulse_train(tf.fill([1, 2], tf.constant(hz, tf.float32)))[0].numpy()
+        for hz in (110.24995, 110.25005)
+    )
+    # One harmonic is .14 of these samples.
+    assert np.abs(below - above).max() < 0.01
 
 
 def test_a_given_pitch_is_used_where_there_is_one(small):

@@ -1,0 +1,1 @@
+"""The studio: recordings, training, comparing and speaking in a browser."""

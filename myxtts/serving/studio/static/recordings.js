@@ -1,0 +1,212 @@
+// From recordings to a corpus.
+import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
+import { playButton, recordControls } from "./audio.js";
+
+const languageOptions = () => state.overview.languages.map(one => [one.code, languageName(one.code)]);
+const PER_PAGE = 50;
+
+export function listCorpora(main) {
+  const line = note(), list = el("ul", { className: "plain" });
+  const title = el("input", { required: true, maxLength: 60, dir: "auto" });
+  const language = select(languageOptions(), state.language);
+  const make = el("button", { type: "submit" }, t("newCorpus"));
+  const form = el("form", { className: "card" }, el("h3", {}, t("newCorpus")),
+    el("div", { className: "fields" }, field(t("name"), title), field(t("spokenLanguage"), language)),
+    el("div", { className: "buttons" }, make), line);
+  form.onsubmit = event => {
+    event.preventDefault();
+    attempt(make, line, async () => {
+      const made = await post("corpora", { title: title.value, language: language.value });
+      go("recordings", made.id);
+    });
+  };
+  const demoLine = note();
+  const demo = el("div", { className: "buttons", hidden: true },
+    action(t("makeDemo"), () => post("demo"), demoLine, "plain"), el("span", { className: "muted" }, t("demoAbout")));
+  main.append(el("h2", {}, t("recordings")), el("p", {}, t("recordingsAbout")),
+    el("div", { className: "grid" }, el("section", { className: "card" }, el("h3", {}, t("corpora")), list, demo, demoLine), form));
+  poll(2, async () => {
+    const { corpora } = await get("corpora");
+    demo.hidden = corpora.some(one => one.id === "demo");
+    list.replaceChildren(...corpora.map(one => el("li", { className: "between" }, link(one.title, "recordings", one.id),
+      el("span", { className: "muted" }, t("clipsTexts", { clips: number(one.clips), texts: number(one.texts) })), one.job ? tag(one.job) : null)));
+    if (!corpora.length) list.replaceChildren(el("li", { className: "muted" }, t("noCorpora")));
+  });
+}
+
+export function showCorpus(main, name) {
+  const heading = el("h2", { dir: "auto" }), facts = el("p", { className: "muted" });
+  const clips = clipTable(name);
+  const job = jobPanel(() => clips.refresh());
+  const tapes = el("ul", { className: "plain" }), tapeLine = note();
+  const slice = action(t("cut"), () => post(`corpora/${name}/slice`), tapeLine);
+  const transcribe = action(t("transcribe"), () => post(`corpora/${name}/transcribe`), tapeLine, "plain");
+  const typed = el("p", { className: "muted", hidden: true }, t("typeTexts"));
+  const deleteLine = note();
+  main.append(el("p", {}, link(t("back"), "recordings")), heading, facts,
+    el("div", { className: "grid" },
+      el("section", { className: "card" }, el("h3", {}, t("addRecordings")), dropZone(name), tapes,
+        el("div", { className: "buttons" }, slice, transcribe), typed, tapeLine, job),
+      readingPanel(name, () => clips.refresh())),
+    clips.section,
+    el("div", { className: "buttons" }, el("a", { className: "button", href: `#/training?corpus=${encodeURIComponent(name)}` }, t("trainOnIt")),
+      confirmed(t("deleteCorpus"), async () => { await remove(`corpora/${name}`); go("recordings"); }, deleteLine), deleteLine));
+  poll(1.5, async () => {
+    const now = await get(`corpora/${name}`);
+    heading.textContent = now.title;
+    const language = state.overview.languages.find(one => one.code === now.language);
+    facts.textContent = [languageName(now.language), t("clipsTexts", { clips: number(now.clips), texts: number(now.texts) })].join(" · ");
+    const running = now.job?.state === "running";
+    slice.hidden = !now.recordings.length;
+    slice.disabled = transcribe.disabled = running;
+    transcribe.hidden = now.texts >= now.clips || !language?.can_transcribe;
+    typed.hidden = now.texts >= now.clips || language?.can_transcribe;
+    const key = JSON.stringify(now.recordings);
+    if (tapes.dataset.key !== key) {
+      tapes.dataset.key = key;
+      tapes.replaceChildren(...now.recordings.map(one => el("li", { className: "between" }, el("span", { dir: "auto" }, one.name),
+        el("span", { className: "muted" }, duration(one.seconds) + " · " + (one.clips == null ? t("notCut") : t("clips", { n: number(one.clips) })) +
+          Object.entries(one.dropped).map(([reason, n]) => ` · ${number(n)} × ${reasonText(reason)}`).join("")),
+        confirmed("✕", () => remove(`corpora/${name}/recordings/${encodeURIComponent(one.name)}`), tapeLine, "plain small"))));
+    }
+    job.set(now.job, now.log);
+    clips.changed(`${now.clips}/${now.texts}`);
+  });
+}
+
+const reasonText = reason => t("reason_" + reason.replaceAll(" ", "_")) === "reason_" + reason.replaceAll(" ", "_")
+  ? reason : t("reason_" + reason.replaceAll(" ", "_"));
+
+function dropZone(name) {
+  const input = el("input", { type: "file", multiple: true, accept: "audio/*,.wav,.flac,.mp3,.ogg,.opus,.aiff", className: "hidden", id: "files" });
+  const list = el("ul", { className: "plain", "aria-live": "polite" });
+  const zone = el("div", { className: "drop", id: "drop" }, el("p", {}, t("dropHere")), el("label", { htmlFor: "files" }, t("chooseFiles")), input,
+    el("p", { className: "muted" }, t("formats")));
+  const send = async file => {
+    const bar = el("progress", { max: 1, value: 0, "aria-label": file.name }), said = el("span", { className: "muted", dir: "auto" });
+    const row = el("li", {}, el("span", { dir: "auto" }, file.name), bar, said);
+    list.append(row);
+    try {
+      await upload(`corpora/${name}/recordings?filename=${encodeURIComponent(file.name)}`, file,
+        share => { bar.value = share; if (share === 1) { bar.removeAttribute("value"); said.textContent = t("decoding"); } });
+      row.remove();
+      say(t("added", { name: file.name }));
+    } catch (error) { bar.remove(); said.textContent = error.message; said.className = "error"; }
+  };
+  const sendAll = async files => { for (const file of files) await send(file); };
+  input.onchange = () => { sendAll([...input.files]); input.value = ""; };
+  zone.ondragover = event => { event.preventDefault(); zone.classList.add("over"); };
+  zone.ondragleave = () => zone.classList.remove("over");
+  zone.ondrop = event => { event.preventDefault(); zone.classList.remove("over"); sendAll([...event.dataTransfer.files]); };
+  return el("div", {}, zone, list);
+}
+
+function readingPanel(name, added) {
+  const line = note(), prompt = el("p", { className: "prompt", dir: "auto" }), place = el("span", { className: "muted" });
+  const own = el("textarea", { dir: "auto", hidden: true, "aria-label": t("ownSentence") });
+  const keep = el("button", { type: "button", hidden: true }, t("keepTake")), again = el("span", { className: "muted", hidden: true }, t("orAgain"));
+  let prompts = [], at = 0, take = null, url = null;
+  const listen = el("audio", { controls: true, hidden: true, "aria-label": t("take") });
+  const show = () => {
+    prompt.textContent = prompts[at] ?? "";
+    own.hidden = prompts.length > 0;
+    place.textContent = prompts.length ? t("promptPlace", { at: number(at + 1), of: number(prompts.length) }) : "";
+    sessionStorage.setItem("studio.prompt." + name, at);
+  };
+  const forget = () => { take = null; keep.hidden = again.hidden = listen.hidden = true; if (url) URL.revokeObjectURL(url); listen.removeAttribute("src"); };
+  const [record, level] = recordControls(line, sound => {
+    take = sound;
+    url = URL.createObjectURL(sound);
+    listen.src = url;
+    keep.hidden = again.hidden = listen.hidden = false;
+    keep.focus();
+  });
+  keep.onclick = () => attempt(keep, line, async () => {
+    const text = prompts[at] ?? own.value;
+    await upload(`corpora/${name}/clips?text=${encodeURIComponent(text)}`, take, () => {});
+    say(t("kept"));
+    forget();
+    own.value = "";
+    move(1);
+    added();
+    record.focus();
+  });
+  const move = by => { at = Math.max(0, Math.min(prompts.length - 1, at + by)); show(); };
+  get(`corpora/${name}`).then(async facts => {
+    prompts = (await get(`prompts?language=${encodeURIComponent(facts.language)}`)).prompts;
+    at = Math.min(+sessionStorage.getItem("studio.prompt." + name) || 0, Math.max(0, prompts.length - 1));
+    show();
+  }).catch(error => line.set(error.message, "error"));
+  return el("section", { className: "card" }, el("h3", {}, t("readAloud")), el("p", { className: "muted" }, t("readAbout")), prompt, own,
+    el("div", { className: "buttons" }, record, keep, again), level, listen,
+    el("div", { className: "buttons" }, el("button", { type: "button", className: "plain small", onclick: () => { forget(); move(-1); } }, t("previous")), place,
+      el("button", { type: "button", className: "plain small", onclick: () => { forget(); move(1); } }, t("next"))), line);
+}
+
+function clipTable(name) {
+  const line = note(), body = el("tbody"), counts = {}, dropped = el("p", { className: "muted" });
+  let view = "all", start = 0, seen = null, total = 0;
+  const filter = select([], view, () => { view = filter.value; start = 0; refresh(); });
+  const undo = action(t("undo"), async () => {
+    const { id } = await post(`corpora/${name}/undo`);
+    say(id ? t("undone", { id }) : t("nothingToUndo"));
+    await refresh();
+  }, line, "plain");
+  const pager = el("span", { className: "muted" });
+  const move = by => { start = Math.max(0, Math.min(start + by * PER_PAGE, Math.floor(Math.max(0, total - 1) / PER_PAGE) * PER_PAGE)); refresh(); };
+  const back = el("button", { type: "button", className: "plain small", onclick: () => move(-1) }, t("previous"));
+  const next = el("button", { type: "button", className: "plain small", onclick: () => move(1) }, t("next"));
+  const heads = ["play", "text", "length", "remarks", ""].map(one => el("th", { scope: "col" }, one ? t("column_" + one) : el("span", { className: "hidden" }, t("column_act"))));
+  const section = el("section", { className: "card", hidden: true }, el("h3", {}, t("clipsTitle")),
+    el("div", { className: "fields" }, field(t("show"), filter), el("div", {}, undo)), dropped, line,
+    el("table", { className: "stack" }, el("caption", { className: "hidden" }, t("clipsTitle")), el("thead", {}, el("tr", {}, heads)), body),
+    el("div", { className: "buttons" }, back, pager, next));
+  const row = one => {
+    const said = note();
+    const text = el("input", { value: one.text, dir: "auto", "aria-label": t("textOf", { id: one.id }), disabled: one.excluded });
+    let saved = one.text;
+    text.onchange = async () => {
+      if (text.value === saved) return;
+      said.set("");
+      try {
+        await post(`corpora/${name}/clips/${one.id}`, { text: text.value });
+        saved = text.value;
+        said.set(t("saved"), "good");
+      } catch (error) { said.set(error.message, "error"); }
+    };
+    text.onkeydown = event => { if (event.key === "Enter") { event.preventDefault(); text.blur(); const rows = [...body.querySelectorAll("input")]; rows[rows.indexOf(text) + 1]?.focus(); } };
+    const out = action(one.excluded ? t("include") : t("exclude"), async () => {
+      await post(`corpora/${name}/clips/${one.id}`, { excluded: !one.excluded });
+      await refresh();
+    }, said, "plain small");
+    out.setAttribute("aria-label", `${out.textContent}: ${one.id}`);
+    const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: one.dropped }) : ""].filter(Boolean).join(" · ");
+    return el("tr", {}, el("td", {}, playButton(`corpora/${name}/clips/${one.id}/audio`, t("playClip", { id: one.id }), said)),
+      el("td", { className: "wide" }, text, said), el("td", { className: "number" }, duration(one.seconds)),
+      el("td", { className: one.dropped ? "error" : "muted", dir: "auto" }, remark), el("td", {}, out));
+  };
+  async function refresh() {
+    try {
+      const found = await get(`corpora/${name}/clips?view=${view}&start=${start}&count=${PER_PAGE}`);
+      Object.assign(counts, found.counts);
+      total = counts[view];
+      section.hidden = !counts.all;
+      setOptions(filter, Object.entries(counts).map(([key, n]) => [key, `${t("view_" + key)} (${number(n)})`]));
+      filter.value = view;
+      const reasons = Object.entries(found.dropped);
+      dropped.textContent = found.problem ?? (reasons.length ? t("wouldBeDropped", { what: reasons.map(([reason, n]) => `${number(n)} × ${reason}`).join(", ") }) : "");
+      dropped.className = found.problem ? "error" : "muted";
+      undo.disabled = !found.edits;
+      body.replaceChildren(...found.clips.map(row));
+      pager.textContent = t("ofClips", { from: number(total ? start + 1 : 0), to: number(start + found.clips.length), of: number(total) });
+      back.hidden = next.hidden = total <= PER_PAGE;
+    } catch (error) { line.set(error.message, "error"); }
+  }
+  // Rows that somebody types in stay as they are.
+  const changed = key => {
+    if (key === seen || body.contains(document.activeElement) && document.activeElement.tagName === "INPUT") return;
+    seen = key;
+    refresh();
+  };
+  return { section, refresh, changed };
+}

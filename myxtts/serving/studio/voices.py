@@ -1,0 +1,136 @@
+"""The voices of a studio: those that the server was started with, and those in its folder."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from myxtts import atomic
+from myxtts.checkpoints import CheckpointError, holds_voice
+from myxtts.checkpoints.exported import holds_export
+from myxtts.config.io import load_config
+from myxtts.errors import UserError
+from myxtts.serving.clones import REFERENCE
+from myxtts.serving.service import SpeechService
+from myxtts.serving.studio.comparisons import Side
+from myxtts.serving.studio.places import CLONES, RUNS, VOICES, Places
+from myxtts.serving.voices import Served, read_served
+
+_VOICE = "voice"
+_CARDS = ("voice.json", "export.json")
+
+
+class StudioVoices:
+    """Keeps what the server speaks with up to date with the folder."""
+
+    def __init__(self, places: Places, service: SpeechService):
+        self._places, self._service = places, service
+        self._first = service.voices.served
+        self._seen: dict[Path, tuple[int, Served]] = {}
+        self._styles: dict[Path, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def refresh(self) -> list[str]:
+        """Read which voices there are now; return the names of those that have changed."""
+        with self._lock:
+            found, changed = list(self._first), []
+            taken = {one.name for one in found}
+            for folder in self._folders():
+                served, is_new = self._read(folder)
+                if served is None or served.name in taken:
+                    continue
+                taken.add(served.name)
+                found.append(served)
+                if is_new:
+                    changed.append(served.name)
+            self._service.voices.replace(found, changed)
+            self._service.clones.forget_embeddings(changed)
+            return changed
+
+    def all(self) -> list[dict[str, Any]]:
+        """Everybody who can speak, and what may be chosen of them."""
+        self.refresh()
+        voices = self._service.voices
+        own = [self._facts(one.id, one.id, one.voice, one.speaker) for one in voices.speakers()]
+        clones = [
+            {**self._facts(one.id, one.name, served, None), "is_clone": True}
+            for one in self._service.clones.all()
+            if (served := voices.named(one.voice))
+        ]
+        return own + clones
+
+    def side(self, id: str) -> Side:
+        """Whom a comparison means by an id."""
+        self.refresh()
+        voices = self._service.voices
+        clone = self._service.clones.find(id)
+        if clone and (served := voices.named(clone.voice)):
+            reference = self._places.of(CLONES) / clone.id / REFERENCE
+            return Side(clone.id, clone.name, served.path, reference=reference)
+        for one in voices.speakers():
+            if one.id == id:
+                return Side(id, id, one.voice.path, one.speaker)
+        raise HTTPException(404, "there is no voice of that name")
+
+    def served(self, name: str) -> Served:
+        self.refresh()
+        found = self._service.voices.named(name)
+        if found is None:
+            raise HTTPException(404, "there is no voice of that name")
+        return found
+
+    def _facts(self, id: str, name: str, served: Served, speaker: str | None) -> dict[str, Any]:
+        return {
+            "id": id,
+            "name": name,
+            "voice": served.name,
+            "speaker": speaker,
+            "languages": list(served.languages),
+            "style_tokens": self._style_tokens(served.path),
+            "is_exported": holds_export(served.path),
+            "is_clone": False,
+        }
+
+    def _folders(self) -> list[Path]:
+        """Folders that hold a voice: copies and exports, and what runs have written."""
+        kept = [self._places.of(VOICES) / name for name in self._places.names(VOICES)]
+        runs = [self._places.of(RUNS) / name / _VOICE for name in self._places.names(RUNS)]
+        return [one for one in (*kept, *runs) if holds_voice(one) or holds_export(one)]
+
+    def _read(self, folder: Path) -> tuple[Served | None, bool]:
+        stamp = _stamp(folder)
+        known = self._seen.get(folder)
+        if known is None or known[0] != stamp:
+            try:
+                self._seen[folder] = (stamp, read_served([folder])[0])
+            except (UserError, OSError):  # it is being replaced, or is no voice
+                return (known[1] if known else None), False
+            return self._seen[folder][1], known is not None
+        return known[1], False
+
+    def _style_tokens(self, folder: Path) -> int:
+        """How many style tokens a voice has."""
+        stamp = _stamp(folder)
+        known = self._styles.get(folder)
+        if known is None or known[0] != stamp:
+            count = 0
+            try:
+                inside = folder if (folder / "config.yaml").is_file() else folder / _VOICE
+                model = load_config(atomic.present(inside) / "config.yaml").model
+                count = model.gst_num_style_tokens if model.use_gst else 0
+            except (UserError, OSError, CheckpointError):
+                pass
+            known = self._styles[folder] = (stamp, count)
+        return known[1]
+
+
+def _stamp(folder: Path) -> int:
+    """Another number whenever a voice was written anew."""
+    for one in (folder, folder / _VOICE):
+        for card in _CARDS:
+            try:
+                return (atomic.present(one) / card).stat().st_mtime_ns
+            except OSError:
+                continue
+    return 0
