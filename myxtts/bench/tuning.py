@@ -2,7 +2,6 @@
 
 import copy
 import logging
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import tensorflow as tf
 
 from myxtts.bench import timing
@@ -27,6 +25,7 @@ from myxtts.bench.profiling import (
     open_trainer,
     run_to_end,
 )
+from myxtts.bench.room import Room
 from myxtts.bench.simulated import SimulatedStep
 from myxtts.bench.tuning_choices import (
     BUDGET,
@@ -53,7 +52,6 @@ from myxtts.monitoring.console import columns
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.progress import Progress, progress
-from myxtts.monitoring.system import MemoryLimit
 from myxtts.training.loop import TrainingLoop
 from myxtts.training.run_folder import alone_in, set_aside
 from myxtts.training.trainer import XTTSTrainer
@@ -271,7 +269,7 @@ class _Tuner:
             for size, batch in tried.items()
         }
 
-    def _fit(self, data: TrainingData, room: "Room") -> dict | str:
+    def _fit(self, data: TrainingData, room: Room) -> dict | str:
         """A batch of median size, if the largest fits as well, or why it does not."""
         self._count(1)
         middle, largest, frames = by_size(data)
@@ -329,41 +327,6 @@ class _Tuner:
         self.done += done
         if done:
             self.report(self.done, self.total)
-
-
-class Room:
-    """Whether a larger batch will fit, by what smaller ones took.
-
-    A GPU raises an error when it is out of memory. On the host the kernel kills the process, so
-    a batch that will not fit must not be tried.
-    """
-
-    def __init__(self, is_host: bool, free: Callable[[], float] | None = None):
-        self.is_host, self.is_over = is_host, False
-        self._free = free or _free_bytes
-        self.frame_bytes = 0.0
-
-    def shortage(self, frames: int) -> str:
-        """Why a batch of so many frames is not tried, or nothing where it is."""
-        if self.is_over:
-            return "not tried: a smaller one ran out of memory"
-        needed, free = frames * self.frame_bytes, self._free()
-        if self.is_host and needed > free:
-            return f"not tried: it takes about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} are free"
-        return ""
-
-    def watch(self, frames: int, take: Callable[[], None]) -> None:
-        """Take a step of so many frames, and see how much memory it takes at most."""
-        before = psutil.Process().memory_info().rss
-        take()
-        # The peak of the whole process: an upper bound of what the step took.
-        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.frame_bytes = max(0, peak - before) / frames
-
-
-def _free_bytes() -> float:
-    used, limit = MemoryLimit().read()
-    return limit - used
 
 
 def _without_storing(data: TrainingData) -> TrainingData:

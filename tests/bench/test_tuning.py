@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from myxtts.bench import tuning
+from myxtts.bench.room import Room
 from myxtts.bench.tuning import (
     FILE,
-    Room,
     Tuning,
     settle_run,
     trial_length,
