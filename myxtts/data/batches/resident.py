@@ -70,6 +70,7 @@ class Residence:
         self.device, self._shortage = device, shortage
         self.bytes = sum(array.nbytes for array in arrays.values())
         self.is_over = False  # given up for good
+        self.why = ""  # it was given up
         self._arrays = dict(arrays)
         self._left = after
         self._held: Held | None = None
@@ -85,7 +86,12 @@ class Residence:
     def count(self) -> None:
         """Take note of a batch that the host has made; after enough of them copying begins."""
         self._left -= 1
-        if self._left < 0 and self._thread is None and not self.is_over:
+        if self._left < 0:
+            self.begin()
+
+    def begin(self) -> None:
+        """Copy now, without waiting for more batches."""
+        if self._thread is None and not self.is_over:
             self._thread = threading.Thread(target=self._copy, name="transfer", daemon=True)
             self._thread.start()
 
@@ -111,7 +117,7 @@ class Residence:
         with self._lock:
             is_copying = self._thread is not None and self._thread.is_alive()
             had = is_copying or self._held is not None
-            self.is_over, self._held = True, None
+            self.is_over, self._held, self.why = True, None, self.why or why
             self._views.clear()
         self.wait()
         gc.collect()
@@ -136,7 +142,7 @@ class Residence:
         except (tf.errors.OpError, KeyError, ValueError) as error:
             why = f"copying to {name_of(self.device)} failed ({error})"
         if why:
-            self.is_over = True
+            self.why, self.is_over = why, True
             gc.collect()
             logger.warning("cache on the device: off: %s; the host reads on", why)
             return
