@@ -1,4 +1,4 @@
-"""Settings by measurement: batch size, reader, workers and prefetch depth, each tried briefly."""
+"""Settings by measurement: size and reading of batches, residence, calls; each tried briefly."""
 
 import copy
 import logging
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from myxtts.bench import timing
+from myxtts.bench import pacing, timing
 from myxtts.bench.cluster.processes import run_apart
 from myxtts.bench.profiling import (
     Step,
@@ -29,43 +29,51 @@ from myxtts.bench.room import Room
 from myxtts.bench.simulated import SimulatedStep
 from myxtts.bench.tuning_choices import (
     BUDGET,
+    CALLS,
     DEPTH,
+    LONG_STEP_MS,
     READER,
+    RESIDENCE,
     SIZE,
     WORKERS,
     Choice,
     Circumstances,
     Loading,
+    Pace,
     Throughput,
     candidates,
     choose_batch,
+    choose_calls,
     choose_least,
     choose_reader,
+    choose_residence,
     reason_to_stay,
 )
 from myxtts.checkpoints import saved_states
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import as_yaml, load_config, save_config
 from myxtts.data.batches import auto_mode
+from myxtts.data.batches.tenancy import Tenancy, obstacle_of
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.monitoring.console import columns
 from myxtts.monitoring.cores import available_cores
 from myxtts.monitoring.evidence import Recorder
 from myxtts.monitoring.progress import Progress, progress
-from myxtts.training.loop import TrainingLoop
+from myxtts.training.loop import SEEN_TO_THE_END, OutOfMemory, TrainingLoop
 from myxtts.training.run_folder import alone_in, set_aside
 from myxtts.training.trainer import XTTSTrainer
 
 logger = logging.getLogger(__name__)
 
 LOADING = (READER, WORKERS, DEPTH)
-TUNED = (SIZE, BUDGET, *LOADING)
+TUNED = (SIZE, BUDGET, *LOADING, RESIDENCE, CALLS)
 AUTO = "training.auto_tune"
 FILE = "auto_tuned.yaml"
 
 READER_NAMES = {True: "native", False: "host"}
 ROUNDS = 3
 TRIAL_SECONDS, LEAST_STEPS, MOST_STEPS, MOST_BATCHES = 1.0, 3, 40, 200
+MOST_PACED = 400  # steps
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ def tune_loading(config: XTTSConfig, given: Mapping[str, str], workers: int) -> 
     """
     own = {path: attrgetter(path)(config) // workers for path in (SIZE, BUDGET)}
     share = config.replace(**{**own, SIZE: max(1, own[SIZE]), AUTO: False}, micro_batches=1)
-    shared = dict.fromkeys((SIZE, BUDGET), "all workers share a batch")
+    shared = dict.fromkeys((SIZE, BUDGET, RESIDENCE, CALLS), "all workers share a batch")
     tuning = run_apart(_tune_share, share, {**given, **shared})
     chosen = {path: tuning[path].value for path in LOADING}
     shown = ", ".join(f"{path} {_shown(path, value)}" for path, value in chosen.items())
@@ -203,7 +211,14 @@ class _Tuner:
         self.rounds, self.report, self.done = rounds, report, 0
         split = self.data.train
         is_stored = split.mode != "runtime" and split.is_complete
-        seen = Circumstances(is_stored, bool(simulate_ms), given)
+        seen = Circumstances(
+            is_stored,
+            is_simulated=bool(simulate_ms),
+            is_eager=trainer.runtime.eager,
+            has_gpu=bool(trainer.runtime.gpus),
+            obstacle=obstacle_of(split),
+            given=given,
+        )
         self.reasons = {path: reason_to_stay(path, self.config, seen) for path in TUNED}
         self.values = {
             path: candidates(path, self.config, available_cores(), len(split))
@@ -217,7 +232,7 @@ class _Tuner:
     def step(self) -> Step:
         if self.simulate_ms:
             return SimulatedStep(self.simulate_ms)
-        return self.trainer.build_step(middling_batch(self.data))
+        return self.trainer.build_step(middling_batch(self._with()))
 
     def run(self) -> Tuning:
         choices = []
@@ -234,9 +249,13 @@ class _Tuner:
     def _choose(self, setting: str, values: Sequence[Any]) -> Choice:
         if setting in (SIZE, BUDGET):
             return choose_batch(setting, self._throughputs(setting, values))
+        if setting == RESIDENCE:
+            return self._choose_residence()
+        if setting == CALLS:
+            return self._choose_calls(values)
         lengths = self._lengths_of_a_trial()
         variants = {
-            value: partial(self._load, self._with(setting, value), *lengths) for value in values
+            value: partial(self._load, self._with(**{setting: value}), *lengths) for value in values
         }
         rounds = timing.interleaved(variants, self.rounds)
         found = {value: Loading(*zip(*rounds[value], strict=True)) for value in values}
@@ -255,9 +274,71 @@ class _Tuner:
         stall = seen.wait_ms / max(1e-9, seen.wait_ms + seen.device_ms)
         return stall, cost.ms_per_batch, 1e3 * cost.cpu_seconds / batches
 
+    def _choose_residence(self) -> Choice:
+        """Compare the device with the host, where the copy finds room beside the steps."""
+        asked, calls = self.config.data.cache_on_device, self.config.training.steps_per_call
+        own, lengths = self._with(**{RESIDENCE: asked}), self._lengths_of_a_pace(calls)
+        variants = {
+            value: partial(self._pace, self.step, data, calls, *lengths)
+            for value, data in (("off", self._with()), (asked, own))
+        }
+        try:
+            variants["off"]()  # before it is seen what memory steps leave
+            residence = pacing.move_in(own)
+            if residence is None or residence.is_over:
+                why = residence.why if residence else "the host reads it"
+                return Choice(RESIDENCE, asked, "-", f"not measured: {why}")
+            variants[asked]()
+            rounds = timing.interleaved(variants, self.rounds)
+            if residence.is_over:
+                return Choice(RESIDENCE, "off", "-", residence.why)
+        except OutOfMemory:
+            return Choice(RESIDENCE, "off", "-", "a step ran out of memory beside the copy")
+        finally:
+            own.release()
+        return choose_residence(_paces(rounds), asked)
+
+    def _choose_calls(self, values: Sequence[int]) -> Choice:
+        """Compare numbers of steps per call on the same batches, in the order of the largest."""
+        present, step_ms = self.config.training.steps_per_call, 1e3 * self._time_of_a_step()
+        if step_ms > LONG_STEP_MS:
+            why = f"not measured: a step takes {step_ms:.0f} ms, next to which a call is short"
+            return Choice(CALLS, present, "-", why)
+        most = max(values)
+        data = self._with(**{CALLS: most, RESIDENCE: self.config.data.cache_on_device})
+        lengths = self._lengths_of_a_pace(most)
+        try:
+            steps = {is_many: self._step_of(most if is_many else 1) for is_many in (False, True)}
+            variants = {
+                value: partial(self._pace, steps[value > 1], data, value, *lengths)
+                for value in values
+            }
+            variants[1]()
+            pacing.move_in(data)
+            timing.interleaved({value: variants[value] for value in values if value > 1}, 1)
+            rounds = timing.interleaved(variants, self.rounds)
+        except (OutOfMemory, tf.errors.ResourceExhaustedError):
+            return Choice(CALLS, 1, "-", "several steps a call ran out of memory")
+        finally:
+            data.release()
+        return choose_calls(_paces(rounds))
+
+    def _step_of(self, steps_per_call: int) -> Step:
+        """The step of a run with so many a call, of the same model."""
+        own = self.step
+        if (steps_per_call > 1) == (self.config.training.steps_per_call > 1):
+            return own
+        self.trainer.config = self.trainer.config.replace(**{CALLS: steps_per_call})
+        return self.trainer.build_step(middling_batch(self._with()))
+
+    def _pace(self, *arguments: Any) -> tuple[float, float]:
+        pace = pacing.pace_of(*arguments)
+        self._count(1)
+        return pace
+
     def _throughputs(self, setting: str, sizes: Sequence[int]) -> dict[int, Throughput]:
         room = Room(is_host=not self.step.device)
-        tried = {size: self._fit(self._with(setting, size), room) for size in sizes}
+        tried = {size: self._fit(self._with(**{setting: size}), room) for size in sizes}
         variants = {
             size: partial(self._rate, batch)
             for size, batch in tried.items()
@@ -299,29 +380,39 @@ class _Tuner:
 
     def _lengths_of_a_trial(self) -> tuple[int, int]:
         """The steps, and the batches without a step, that fit into the time of a trial."""
-        data = self._with(SIZE, self.config.data.batch_size)
+        load_seconds = _drain(self._with(), LEAST_STEPS).wall_seconds / LEAST_STEPS
+        return (
+            trial_length(max(self._time_of_a_step(), load_seconds), MOST_STEPS),
+            trial_length(load_seconds, MOST_BATCHES),
+        )
+
+    def _lengths_of_a_pace(self, unit: int) -> tuple[int, int]:
+        """The steps that come first, and those that count, in whole calls of so many."""
+        first = SEEN_TO_THE_END if self.step.is_async else 1
+        counted = trial_length(unit * self._time_of_a_step(), MOST_PACED // unit)
+        return unit * first, unit * counted
+
+    def _time_of_a_step(self) -> float:
+        """The seconds of a step of median size, once all that concerns its size is chosen."""
         if not self.step_seconds:
-            batch = middling_batch(data)
+            batch = middling_batch(self._with())
             self._take(batch)  # tracing, where nothing was measured before
             began = time.perf_counter()
             self._take(batch)
             self.step_seconds = time.perf_counter() - began
-        load_seconds = _drain(data, LEAST_STEPS).wall_seconds / LEAST_STEPS
-        return (
-            trial_length(max(self.step_seconds, load_seconds), MOST_STEPS),
-            trial_length(load_seconds, MOST_BATCHES),
-        )
+        return self.step_seconds
 
-    def _with(self, setting: str, value: Any) -> TrainingData:
-        """The data, opened once, with another value of a setting and all that is chosen."""
+    def _with(self, **settings: Any) -> TrainingData:
+        """The data, opened once, with other settings and all that is chosen."""
         data = copy.copy(self.data)
         # On a device the cache would be read there, however the host reads it.
-        data.config = self.config.replace(**{setting: value}, cache_on_device="off")
+        data.config = self.config.replace(**{RESIDENCE: "off"} | settings)
+        data.tenancy = Tenancy()
         return data
 
     def _measurements(self, setting: str) -> int:
-        """How many measurements a setting takes; a batch size is first tried for its memory."""
-        return (self.rounds + (setting in (SIZE, BUDGET))) * len(self.values[setting])
+        """How many measurements a setting takes; what is not about loading is first tried once."""
+        return (self.rounds + (setting not in LOADING)) * len(self.values[setting])
 
     def _count(self, done: int) -> None:
         self.done += done
@@ -349,6 +440,10 @@ def _drain(data: TrainingData, batches: int) -> timing.Cost:
     with closing(data.stream()) as items:
         next(items)
         return timing.measure(lambda: islice(items, batches), batches)
+
+
+def _paces(rounds: Mapping[Any, Sequence[tuple[float, float]]]) -> dict[Any, Pace]:
+    return {value: Pace(*zip(*found, strict=True)) for value, found in rounds.items()}
 
 
 def _shown(setting: str, value: Any) -> str:

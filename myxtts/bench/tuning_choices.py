@@ -7,17 +7,22 @@ from operator import attrgetter
 from typing import Any
 
 from myxtts.config.config import XTTSConfig
+from myxtts.data.batches.parts import usual_parts
 from myxtts.errors import UserError
 
 SIZE, BUDGET = "data.batch_size", "data.max_frames_per_batch"
 READER, WORKERS = "data.use_tf_native_loading", "data.num_workers"
 DEPTH = "data.prefetch_buffer_size"
+RESIDENCE, CALLS = "data.cache_on_device", "training.steps_per_call"
 
 DEPTHS = (1, 2, 4, 8)
+STEPS_PER_CALL = (1, 4, 16)
 # A batch that is smaller and almost as fast leaves memory free and makes more updates.
 ALMOST = 0.95
 # Smaller differences do not count, even if all rounds agree.
-LEAST_WAIT, LEAST_CPU = 0.01, 0.05
+LEAST_WAIT, LEAST_CPU, LEAST_GAIN = 0.01, 0.05, 0.05
+# A call of Python takes a millisecond or two: next to longer steps that is less than any gain.
+LONG_STEP_MS = 40.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,22 @@ class Loading:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """What the same steps of a run take, round by round; all kinds took turns."""
+
+    step_ms: tuple[float, ...]
+    cpu_ms: tuple[float, ...]  # CPU time per step, on all cores together
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.step_ms)
+
+    def __str__(self) -> str:
+        cpu = statistics.median(self.cpu_ms)
+        return f"a step takes {self.median:.2f} ms, {cpu:.2f} CPU-ms"
+
+
+@dataclass(frozen=True)
 class Throughput:
     """The real frames per second of steps of one size, round by round, or why there are none."""
 
@@ -86,40 +107,76 @@ class Circumstances:
 
     is_stored: bool  # every batch is read from the cache
     is_simulated: bool = False
+    is_eager: bool = False
+    has_gpu: bool = False
+    obstacle: str = ""  # why the cache cannot lie on a device
     given: Mapping[str, str] = field(default_factory=dict)  # where a setting was given
 
 
 def choose_reader(found: Mapping[bool, Loading], present: bool) -> Choice:
     """The reader for which the device waits less, or else the cheaper one, or else the present."""
+    waits = "slowdowns", LEAST_WAIT, "the device waits less", "the device waits longer"
+    return _choose_of_two(READER, found, present, waits)
+
+
+def choose_residence(found: Mapping[str, Pace], present: str) -> Choice:
+    """Where steps take less time, or else less CPU time, or else as it is."""
+    steps = "step_ms", LEAST_GAIN, "a step takes less", "a step takes longer"
+    return _choose_of_two(RESIDENCE, found, present, steps)
+
+
+def _choose_of_two(
+    setting: str, found: Mapping[Any, Any], present: Any, decisive: tuple[str, float, str, str]
+) -> Choice:
+    """The value of the better decisive figure, or else of less CPU time, or else the present."""
     chosen, why, why_not = present, "no difference: it stays", "no measurable difference"
     for figure, least, better, worse in (
         ("cpu_ms", LEAST_CPU, "it costs less", "it costs more"),
-        ("slowdowns", LEAST_WAIT, "the device waits less", "the device waits longer"),
+        decisive,
     ):
-        for reader in found:
-            others, own = (getattr(found[one], figure) for one in (not reader, reader))
-            if _exceeds(others, own, least):
-                chosen, why, why_not = reader, better, worse
-    lost = Alternative(not chosen, str(found[not chosen]), why_not)
-    return Choice(READER, chosen, str(found[chosen]), why, (lost,))
+        for one, other in (tuple(found), tuple(found)[::-1]):
+            if _exceeds(getattr(found[other], figure), getattr(found[one], figure), least):
+                chosen, why, why_not = one, better, worse
+    (other,) = (value for value in found if value != chosen)
+    return Choice(
+        setting, chosen, str(found[chosen]), why, (Alternative(other, str(found[other]), why_not),)
+    )
 
 
 def choose_least(setting: str, found: Mapping[int, Loading]) -> Choice:
     """The least number with which the device waits no longer than with the best, but for noise."""
     best = min(sorted(found), key=lambda value: found[value].stall)
-    least = found[best].slowdowns
-    slower = {value for value in found if _exceeds(found[value].slowdowns, least, LEAST_WAIT)}
+    figures = {value: one.slowdowns for value, one in found.items()}
+    return _choose_least(setting, found, best, figures, LEAST_WAIT, "the device waits")
+
+
+def choose_calls(found: Mapping[int, Pace]) -> Choice:
+    """The least number a call with which steps take no longer than with the best, but for noise."""
+    best = min(sorted(found), key=lambda value: found[value].median)
+    figures = {value: one.step_ms for value, one in found.items()}
+    return _choose_least(CALLS, found, best, figures, LEAST_GAIN, "a step takes")
+
+
+def _choose_least(
+    setting: str,
+    found: Mapping[int, Any],
+    best: int,
+    figures: Mapping[int, Sequence[float]],
+    least: float,
+    what: str,
+) -> Choice:
+    slower = {value for value in found if _exceeds(figures[value], figures[best], least)}
     chosen = min(value for value in found if value not in slower)
     lost = tuple(
         Alternative(
             value,
             str(found[value]),
-            "the device waits longer" if value in slower else f"gains nothing over {chosen}",
+            f"{what} longer" if value in slower else f"gains nothing over {chosen}",
         )
         for value in sorted(found)
         if value != chosen
     )
-    why = "the least with which the device waits no longer than with any"
+    why = f"the least with which {what} no longer than with any"
     return Choice(setting, chosen, str(found[chosen]), why, lost)
 
 
@@ -165,7 +222,36 @@ def reason_to_stay(setting: str, config: XTTSConfig, seen: Circumstances) -> str
         return "not used here: everything is stored"
     if setting == DEPTH and not data.optimize_cpu_gpu_overlap:
         return "not used here: optimize_cpu_gpu_overlap is off"
+    if setting == RESIDENCE:
+        return _reason_for_the_host(config, seen)
+    if setting == CALLS:
+        return _reason_for_single_steps(config, seen)
     return ""
+
+
+def _reason_for_the_host(config: XTTSConfig, seen: Circumstances) -> str:
+    """Why it is not measured whether the cache is better on the device."""
+    asked = config.data.cache_on_device
+    if asked == "off":
+        return "left as it is: the cache is not to be on the device"
+    if asked == "auto" and not seen.has_gpu:
+        return "not used here: without a GPU auto is off"
+    if seen.is_simulated:
+        return "not measured: a simulated step gathers nothing"
+    if not seen.is_stored:
+        return "not measured: not everything is stored"
+    return f"not used here: {seen.obstacle}" if seen.obstacle else ""
+
+
+def _reason_for_single_steps(config: XTTSConfig, seen: Circumstances) -> str:
+    """Why it is not measured how many steps a call is to take."""
+    training = config.training
+    parts = training.micro_batches or usual_parts(1, training.exact_sums)
+    if parts > 1:
+        return f"not used here: batches are cut into {parts} parts"
+    if seen.is_eager:
+        return "not used here: steps run eagerly"
+    return "not measured: a simulated step needs no call" if seen.is_simulated else ""
 
 
 def candidates(setting: str, config: XTTSConfig, cores: int, utterances: int) -> list[Any]:
@@ -175,6 +261,10 @@ def candidates(setting: str, config: XTTSConfig, cores: int, utterances: int) ->
         return [False, True]
     if setting == DEPTH:
         return sorted({*DEPTHS, present})
+    if setting == CALLS:
+        return sorted({*STEPS_PER_CALL, present})
+    if setting == RESIDENCE:
+        return ["off", present]
     if setting == WORKERS:
         return sorted({*(2**power for power in range(cores.bit_length())), cores})
     unit = max(1, config.data.utterances_per_speaker) if setting == SIZE else 1

@@ -118,7 +118,9 @@ class TrainingConfig(Section):
         "runs/voice", "where checkpoints, logs and the voice are kept", affects="path"
     )
     auto_tune: bool = option(
-        False, "choose reader, workers, prefetch depth and batch size by short measurements"
+        False,
+        "choose batch size, reader, workers, prefetch depth, residence of the cache and steps per "
+        "call by short measurements",
     )
     save_interval: int = option(1000, "steps between two checkpoints", low=1)
     keep_checkpoints: int = option(3, "checkpoints that are kept besides the best", low=1)

@@ -20,8 +20,10 @@ from myxtts.bench.tuning import (
 )
 from myxtts.bench.tuning_choices import (
     BUDGET,
+    CALLS,
     DEPTH,
     READER,
+    RESIDENCE,
     SIZE,
     WORKERS,
     Alternative,
@@ -259,7 +261,7 @@ def test_a_real_tuning_measures_chooses_and_loses_what_does_not_fit(
     config, reported = make_config(batch_size=4, auto_tune=True), []
     bar = nullcontext(lambda *progress: reported.append(progress))
     monkeypatch.setattr(tuning, "progress", lambda title, unit: bar)
-    found = tune(config, rounds=2)
+    found = tune(config, rounds=2, given={CALLS: "file x.yaml"})
     assert [choice.setting for choice in found.choices] == list(tuning.TUNED)
     size = found[SIZE]
     tried = {size.value, *(other.value for other in size.alternatives)}
@@ -269,6 +271,7 @@ def test_a_real_tuning_measures_chooses_and_loses_what_does_not_fit(
     assert len(found[READER].alternatives) == 1 and "CPU-ms" in found[READER].measured
     assert found[WORKERS].why == "not used here: everything is stored"
     assert {found[DEPTH].value, *reasons(found[DEPTH])} == {1, 2, 4, 8}
+    assert found[RESIDENCE].why == "not used here: without a GPU auto is off"
     # The configuration is the given one with the choices, and does not tune itself again.
     chosen = {choice.setting: choice.value for choice in found.choices}
     assert found.config == config.replace(**chosen | {"training.auto_tune": False})
@@ -279,7 +282,7 @@ def test_a_real_tuning_measures_chooses_and_loses_what_does_not_fit(
 
 def test_a_budget_of_frames_is_tuned_in_place_of_the_batch_size(make_config):
     config = make_config(max_frames_per_batch=120, optimize_cpu_gpu_overlap=False)
-    found = tune(config, rounds=1, given={READER: "file x.yaml"})
+    found = tune(config, rounds=1, given=dict.fromkeys((READER, CALLS), "file x.yaml"))
     assert {found[BUDGET].value, *reasons(found[BUDGET])} == {60, 120, 240, 480}
     assert found[SIZE].value == 4 and "max_frames_per_batch decides" in found[SIZE].why
     assert found[READER].why == "left as it is: given by file x.yaml"
@@ -342,7 +345,7 @@ def test_a_worker_tunes_how_it_loads_its_share(make_config, monkeypatch):
     assert found == {READER: False, WORKERS: 1, DEPTH: 2}
     ((share, given),) = seen
     assert share.data.batch_size == 3 and not share.training.auto_tune
-    assert set(given) == {SIZE, BUDGET, DEPTH}
+    assert set(given) == {SIZE, BUDGET, DEPTH, RESIDENCE, CALLS}
 
 
 def never(config: XTTSConfig) -> Tuning:
@@ -356,7 +359,7 @@ def test_a_resumed_run_has_the_choices_and_the_bits_of_its_beginning(
     config = make_config(max_steps=9, save_interval=100, auto_tune=True)
 
     def measured(config: XTTSConfig) -> Tuning:
-        found = tune(config, rounds=1)
+        found = tune(config, rounds=1, given={CALLS: "flag"})
         return chosen(found.config, batch_size=3)
 
     begun = settle_run(config, None, {}, measured)

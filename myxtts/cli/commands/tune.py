@@ -1,4 +1,4 @@
-"""`myxtts tune`: batch size, reader, workers and prefetch depth by short measurements."""
+"""`myxtts tune`: how batches are made, read and called for, by short measurements."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
-    about = "choose reader, workers, prefetch depth and batch size by measuring, without training"
+    about = "choose how batches are made, read and called for by measuring, without training"
     parser = add_command(verbs, "tune", about, run)
     add_corpus(parser, all_but("training.auto_tune"))
     about = "write the settings there as YAML (default: print them)"
