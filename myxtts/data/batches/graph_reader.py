@@ -145,7 +145,9 @@ def native_dataset(
         dataset = tf.data.Dataset.from_tensor_slices(tuple(tf.constant(row) for row in rows))
 
     @tf.autograph.experimental.do_not_convert  # it has no Python to convert: .06 CPU-s an epoch
-    def batch(first, last, frames, tokens):
+    def batch(
+        first: tf.Tensor, last: tf.Tensor, frames: tf.Tensor, tokens: tf.Tensor
+    ) -> TensorBatch:
         return gather(order[first:last], frames, tokens)
 
     dataset = dataset.map(batch, num_parallel_calls=parallel_calls)
