@@ -13,7 +13,7 @@ from safetensors import safe_open
 from myxtts.audio.io import write_wav
 from myxtts.checkpoints import CheckpointError, load_trainable, load_voice, weights_of
 from myxtts.checkpoints.files import describe, sealed
-from myxtts.cli.main import build_parser
+from myxtts.cli.main import build_parser, main
 from myxtts.errors import UserError
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.synthesizer import Synthesizer
@@ -311,3 +311,11 @@ def test_a_target_that_cannot_be_is_refused_with_its_reason(tmp_path, capsys):
         build_parser(words).parse_args(words)
     assert "Export to onnx" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_words_of_a_lexicon_are_not_those_of_the_command_line(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr("myxtts.workflows.export.export", lambda _, given, __: seen.append(given))
+    words = ["export", "--voice", "x", "--to", "sherpa", "-o", str(tmp_path / "y")]
+    assert main(words) == 0 and main([*words, "--words", "some.txt"]) == 0
+    assert [given.words for given in seen] == [None, Path("some.txt")]

@@ -31,7 +31,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     about = "language of a player's voice, which has one (default: the voice's first)"
     parser.add_argument("--language", metavar="CODE", help=about)
     about = "a text whose words go into the lexicon of sherpa-onnx (default: some sentences)"
-    parser.add_argument("--words", metavar="FILE", type=Path, help=about)
+    parser.add_argument("--words", metavar="FILE", type=Path, dest="lexicon_text", help=about)
     about = "licence of the voice, for its model card"
     parser.add_argument("--licence", metavar="TEXT", default="", help=about)
     about = "what the voice was trained on, for its model card"
@@ -63,6 +63,6 @@ def run(args: argparse.Namespace) -> None:
         args.licence,
         args.training_data,
         args.language,
-        args.words,
+        args.lexicon_text,
     )
     export(args.target, settings, print_line)

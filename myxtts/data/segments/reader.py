@@ -101,8 +101,8 @@ def _build_segment_cut(source: SegmentSource, frames: int) -> Gather:
         held = {name: shared_tensor(column) for name, column in source.columns.items()}
         held[TABLE] = tf.constant(table_of(source))
     cut = partial(cut_segments, held, list(source.columns), frames, source.silence)
-
-    return tf.function(cut, input_signature=[tf.TensorSpec([None], tf.int64)] * 2)
+    signature = [tf.TensorSpec([None], tf.int64)] * 2
+    return tf.function(cut, input_signature=signature, autograph=False)
 
 
 def table_of(source: SegmentSource) -> np.ndarray:
