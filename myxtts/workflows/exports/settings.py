@@ -5,12 +5,7 @@ from pathlib import Path
 
 from myxtts.errors import UserError
 
-TARGETS = ("onnx", "piper", "sherpa", "saved-model")
-REFUSED = {
-    "litert": "LiteRT cannot run a voice: the vocoder istft adds up float64, which LiteRT lacks, "
-    "and the acoustic model converts for a fixed number of tokens alone. Export to onnx, which "
-    "onnxruntime runs on phones too, or to sherpa"
-}
+TARGETS = ("onnx", "piper", "sherpa", "saved-model", "litert")
 FLOAT32, FLOAT16, INT8 = WEIGHTS = ("float32", "float16", "int8")
 
 
