@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from myxtts import atomic
 from myxtts.config.documents import MOST_JSON_BYTES, DocumentError, parse_json, read_document
 from myxtts.errors import UserError
@@ -35,24 +33,6 @@ def speaker(synthesizer: "Synthesizer") -> Callable[[Case], "Speech"]:
         speaker=case.speaker,
         speaking_rate=case.speaking_rate,
     )
-
-
-def as_line(trained: "Synthesizer") -> Callable[[Case], "Speech"]:
-    """Says a case as one line, as players do with a sentence."""
-    say = speaker(trained)
-
-    def line(case: Case) -> "Speech":
-        speech = say(replace(case, text=first_line(case)))
-        return replace(speech, mel=np.zeros_like(speech.mel))  # which a player's graph has not
-
-    return line
-
-
-def first_line(case: Case) -> str:
-    """The first line of a case: players cut texts in their own way."""
-    from myxtts.inference.sentences import cut_sentences
-
-    return next(iter(cut_sentences(case.text, case.language)))
 
 
 def check_parity(parity: Parity, settings: ExportSettings) -> None:

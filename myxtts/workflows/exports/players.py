@@ -14,12 +14,11 @@ from myxtts.workflows.exports.common import (
     CARD,
     REPORT,
     Tell,
-    as_line,
     card_and_report,
     check_parity,
-    first_line,
     new_folder,
     size_of,
+    speaker,
     to_json,
 )
 from myxtts.workflows.exports.settings import ExportSettings, check_free
@@ -123,12 +122,30 @@ def _single_parity(
     cases = [
         one
         for one in choose_cases(trained.voice)
-        if one.language == single.language and len(first_line(one)) <= _MOST_LETTERS
+        if one.language == single.language and len(_one_line(trained, one)) <= _MOST_LETTERS
     ]
-    parity = compare(cases, as_line(trained), spoken)
+    parity = compare(cases, _line_speaker(trained), spoken)
     tell(f"parity: {parity}")
     check_parity(parity, settings)
     return parity
+
+
+def _line_speaker(trained: "Synthesizer") -> Callable[[Case], "Speech"]:
+    """Says a case as one line, as players do with a sentence."""
+    say = speaker(trained)
+
+    def line(case: Case) -> "Speech":
+        speech = say(replace(case, text=_one_line(trained, case)))
+        return replace(speech, mel=np.zeros_like(speech.mel))  # which a player's graph has not
+
+    return line
+
+
+def _one_line(trained: "Synthesizer", case: Case) -> str:
+    """The first line of a case: players cut texts in their own way."""
+    from myxtts.inference.sentences import cut_sentences
+
+    return next(iter(cut_sentences(case.text, case.language)))
 
 
 def _graph_speaker(
@@ -140,7 +157,7 @@ def _graph_speaker(
     voice, rate = trained.voice, trained.spec.sample_rate
 
     def say(case: Case) -> "Speech":
-        text = first_line(case)
+        text = _one_line(trained, case)
         tokens = voice.tokenizer.encode(text, case.language)
         ids = with_padding(tokens)
         out = graph.run(

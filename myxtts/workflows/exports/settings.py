@@ -5,7 +5,12 @@ from pathlib import Path
 
 from myxtts.errors import UserError
 
-TARGETS = ("onnx", "piper", "sherpa", "saved-model", "litert")
+TARGETS = ("onnx", "piper", "sherpa", "saved-model")
+REFUSED = {
+    "litert": "LiteRT cannot run a voice: the vocoder istft adds up float64, which LiteRT lacks, "
+    "and the acoustic model converts for a fixed number of tokens alone. Export to onnx, which "
+    "onnxruntime runs on phones too, or to sherpa"
+}
 FLOAT32, FLOAT16, INT8 = WEIGHTS = ("float32", "float16", "int8")
 
 
