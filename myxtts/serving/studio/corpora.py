@@ -252,6 +252,8 @@ class Corpora:
     def change(self, name: str, clip: str, text: str | None, excluded: bool | None) -> None:
         """Write a clip's text, exclude it, or include it again."""
         corpus = self._places.find(CORPORA, name)
+        if text is None and excluded is None:
+            raise UserError("say what to change: the text, or whether the clip is excluded")
         self.clip(name, clip)
         if text is not None:
             self._edit(corpus, lambda: review.set_text(corpus, clip, text))
