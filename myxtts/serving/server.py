@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import uvicorn
+from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from myxtts.errors import UserError
@@ -45,7 +46,10 @@ def serve(settings: ServerSettings, load: Load, started: Callable[[str], None]) 
         settings.studio,
     )
     if settings.demo and not app.state.studio.corpora.all():
-        app.state.studio.corpora.make_demo()
+        try:
+            app.state.studio.corpora.make_demo()
+        except HTTPException as error:  # such as an earlier start's job that still makes it
+            logger.info("the built-in corpus is not begun: %s", error.detail)
     with contextlib.closing(sock):
         server = Server(make_config(app, limits), partial(started, _address(sock)))
         asyncio.run(server.serve([sock]))

@@ -75,20 +75,27 @@ class Corpora:
     def create(self, title: str, language: str) -> dict[str, Any]:
         if language not in LANGUAGES:
             raise UserError(f"there is no language {language!r} here: {', '.join(LANGUAGES)}")
-        folder = self._places.make(CORPORA, check_title(title))
-        card = {"title": check_title(title), "language": language, "created": time.time()}
-        write_card(folder, card)
-        # By this folder `myxtts data slice` knows a corpus that it may fill.
-        (folder / PLANS).mkdir()
+        title = check_title(title)
+        card = {"title": title, "language": language, "created": time.time()}
+        # Recordings without a corpus are another one's, whose folder somebody has removed.
+        with self._places.making(CORPORA, title, RECORDINGS) as folder:
+            self._jobs.forget(subject_of(folder.name))
+            write_card(folder, card)
+            # By this folder `myxtts data slice` knows a corpus that it may fill.
+            with atomic.explained(folder):
+                (folder / PLANS).mkdir()
         return self.facts(folder.name)
 
     def remove(self, name: str) -> None:
         """Delete a corpus with its recordings; no command may be using it."""
-        folder = self._places.find(CORPORA, name)
-        self._check_idle(name)
-        with atomic.explained(folder):
-            atomic.remove_folder(folder)
-            shutil.rmtree(self._places.of(RECORDINGS) / name, ignore_errors=True)
+        folder, recordings = self._places.find(CORPORA, name), self._places.of(RECORDINGS) / name
+        refusal = "a job works on this corpus, or trains on it: wait until it has ended, or stop it"
+        with self._jobs.unused(subject_of(name), refusal):
+            # In this order: what a kill leaves is a corpus that can be deleted again.
+            for one in (recordings, folder):
+                if one.is_dir():
+                    with atomic.explained(one):
+                        atomic.remove_folder(one)
 
     def make_demo(self) -> None:
         """Have the built-in corpus made, where nothing is in its place."""

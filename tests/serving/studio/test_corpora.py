@@ -1,5 +1,10 @@
 """Recordings become a corpus: upload, cut, write and mend texts, with everything taken back."""
 
+import json
+import os
+import time
+
+import psutil
 import pytest
 import soundfile
 
@@ -120,10 +125,37 @@ def test_what_is_no_recording_is_refused_and_leaves_nothing(client, corpus, fold
     assert sorted((folder / "recordings" / corpus).iterdir()) == before
 
 
-def test_a_corpus_in_use_is_not_deleted_and_a_free_one_is(client, folder):
+def test_a_corpus_in_use_is_not_deleted_and_a_free_one_is(client, folder, tmp_path):
     name = new_corpus(client, "Short lived")
+    client.add_recording(name, make_recording(tmp_path / "a.wav", sentences=1))
+    job = folder / "jobs" / "20260101-000000-abcdef"
+    job.mkdir()
+    card = {"kind": "train", "subject": "runs/some", "title": "some", "created": time.time()}
+    (job / "job.json").write_text(json.dumps({**card, "steps": [], "uses": [f"corpora/{name}"]}))
+    own = {"pid": os.getpid(), "started": psutil.Process().create_time()}
+    (job / "process.json").write_text(json.dumps(own))
+    assert client.delete(f"corpora/{name}").status_code == 409
+    assert (folder / "recordings" / name / "a.flac").exists()
+    (job / "result.json").write_text(json.dumps({"code": 0}))
     client.ok(client.delete(f"corpora/{name}"))
     assert not (folder / "corpora" / name).exists()
+    assert not (folder / "recordings" / name).exists()
+    assert client.get(f"corpora/{name}").status_code == 404
+
+
+def test_a_new_corpus_does_not_inherit_recordings(client, folder):
+    (folder / "recordings" / "left-over").mkdir()
+    assert new_corpus(client, "Left over") == "left-over-2"
+
+
+def test_a_change_without_anything_to_change_is_refused(client, corpus):
+    clip = clips(client, corpus)["clips"][0]["id"]
+    assert client.post(f"corpora/{corpus}/clips/{clip}").status_code == 400
+    assert client.post(f"corpora/{corpus}/clips/{clip}", excluded=False).status_code == 400
+
+
+def test_an_unknown_corpus_is_not_found(client):
+    name = "nobody"
     assert client.get(f"corpora/{name}").status_code == 404
 
 
