@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import psutil
@@ -9,7 +11,10 @@ import pytest
 import soundfile
 
 from myxtts.data.corpus.corpus import read_corpus
-from myxtts.serving.studio.jobs import FAILED, FINISHED
+from myxtts.errors import UserError
+from myxtts.serving.studio.corpora import Corpora
+from myxtts.serving.studio.jobs import FAILED, FINISHED, Jobs
+from myxtts.serving.studio.places import Places
 from tests.helpers.long_recording import make_recording
 from tests.helpers.speech_server import running
 from tests.helpers.studio_client import StudioClient
@@ -141,6 +146,43 @@ def test_a_corpus_in_use_is_not_deleted_and_a_free_one_is(client, folder, tmp_pa
     assert not (folder / "corpora" / name).exists()
     assert not (folder / "recordings" / name).exists()
     assert client.get(f"corpora/{name}").status_code == 404
+
+
+def test_another_recording_never_takes_the_name_of_one_that_was_cut(client, tmp_path):
+    name = new_corpus(client, "Again")
+    path = make_recording(tmp_path / "tape.wav", sentences=2)
+    assert client.add_recording(name, path) == "tape"
+    client.wait_for(client.ok(client.post(f"corpora/{name}/slice")))
+    client.ok(client.delete(f"corpora/{name}/recordings/tape"))
+    path = make_recording(tmp_path / "tape.wav", sentences=3, seed=1)
+    assert client.add_recording(name, path) == "tape-2"
+    (found,) = client.ok(client.get(f"corpora/{name}"))["recordings"]
+    assert found["clips"] is None
+    job = client.wait_for(client.ok(client.post(f"corpora/{name}/slice")))
+    assert job["state"] == FINISHED, job["log"]
+    assert client.ok(client.get(f"corpora/{name}"))["recordings"][0]["clips"] == 3
+
+
+def test_drafts_of_a_server_that_was_killed_are_removed(tmp_path):
+    places = Places(tmp_path)
+    for folder in (tmp_path / "recordings" / "a", tmp_path / "corpora" / "a" / "wavs"):
+        folder.mkdir(parents=True)
+        for name in (".0123456789abcdef.upload", ".0123456789abcdef.flac", "kept.flac", ".own"):
+            (folder / name).touch()
+        Corpora(places, Jobs(places))
+        assert {one.name for one in folder.iterdir()} == {"kept.flac", ".own"}
+
+
+@pytest.mark.parametrize(
+    "target, most, said", [("/dev/full", 1 << 20, "no space left"), ("a.flac", 5000, "in parts")]
+)
+def test_a_decoder_that_cannot_write_says_why(tmp_path, target, most, said):
+    path = make_recording(tmp_path / "tape.wav", sentences=2)
+    words = (path, tmp_path / target, 0.5, 60, 1 << 30, most)
+    command = [sys.executable, "-m", "myxtts.serving.studio.transcoder", *map(str, words)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == UserError.exit_code and said in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_new_corpus_does_not_inherit_recordings(client, folder):
