@@ -9,6 +9,8 @@ import psutil
 import pytest
 from starlette.exceptions import HTTPException
 
+from myxtts.serving.server import begin_demo
+from myxtts.serving.studio.corpora import Corpora
 from myxtts.serving.studio.jobs import FAILED, FINISHED, LOST, RUNNING, STOPPED, Jobs, tail
 from myxtts.serving.studio.places import Places
 from myxtts.serving.studio.runner import JOB, OUT_OF_TIME, PROCESS, RESULT
@@ -142,6 +144,20 @@ def test_what_a_job_reads_is_in_use_and_what_is_deleted_takes_its_jobs_along(pla
         pass
     jobs.forget("runs/r")
     assert [one.state for one in jobs.all()] == [RUNNING]
+
+
+def test_a_demo_that_is_still_being_made_is_not_begun_again(places, monkeypatch):
+    jobs = Jobs(places)
+    corpora = Corpora(places, jobs)
+    write_job(places, "20260101-000000-aaaaaa", subject="corpora/demo")
+    begin_demo(corpora)
+    assert len(jobs.all()) == 1
+    begun = []
+    monkeypatch.setattr(corpora, "make_demo", lambda: begun.append(1))
+    begin_demo(corpora)
+    corpora.create("Ada", "en")
+    begin_demo(corpora)
+    assert begun == [1]
 
 
 def test_what_is_refused_leaves_no_folder(places):
