@@ -117,6 +117,18 @@ def sync(path: Path) -> None:
 
 
 @contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Be the only thread of any process that changes what a lock file stands for."""
+    import fcntl  # which Windows has not
+
+    with explained(path):
+        file = open(path, "ab")
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Give an OSError the name of the file: those of `write` and `fsync` have none."""
     try:

@@ -55,6 +55,8 @@ def build_app(
                 pass
             if beside is not None:
                 await stack.enter_async_context(beside(service))
+            if studio is not None:
+                await stack.enter_async_context(app.state.studio.voices.watching())
             app.state.is_ready = True
             yield
             app.state.is_ready = False

@@ -11,7 +11,8 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection
+import weakref
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Clones:
         self._folder, self._most = folder, most
         self._lock = threading.Lock()
         self._clones = {clone.id: clone for clone in _read_all(folder)}
-        self._embeddings: dict[str, np.ndarray] = {}
+        self._embeddings: dict[str, tuple[weakref.ref[object], np.ndarray]] = {}
 
     def __len__(self) -> int:
         return len(self._clones)
@@ -109,20 +110,19 @@ class Clones:
             with atomic.explained(folder):
                 shutil.rmtree(folder)
 
-    def embedding(self, clone: Clone, embed: Callable[[Path], np.ndarray]) -> np.ndarray:
-        """The speaker embedding of a clone, made when it is first asked for."""
-        found = self._embeddings.get(clone.id)
-        if found is None:
+    def embedding(
+        self, clone: Clone, voice: object, embed: Callable[[Path], np.ndarray]
+    ) -> np.ndarray:
+        """The speaker embedding of a clone, made when a loaded voice first asks for it.
+
+        A voice that has taken the place of another one never gets an embedding by that one.
+        """
+        by, found = self._embeddings.get(clone.id, (None, None))
+        if found is None or by is None or by() is not voice:
             found = embed(self._folder / clone.id / REFERENCE)
             if clone.id in self._clones:
-                self._embeddings[clone.id] = found
+                self._embeddings[clone.id] = weakref.ref(voice), found
         return found
-
-    def forget_embeddings(self, voices: Collection[str]) -> None:
-        """Have the clones by some voices embedded anew: those voices have changed."""
-        for clone in self.all():
-            if clone.voice in voices:
-                self._embeddings.pop(clone.id, None)
 
 
 def _read_all(folder: Path) -> list[Clone]:

@@ -6,9 +6,10 @@ import logging
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from myxtts.errors import UserError
@@ -18,6 +19,9 @@ from myxtts.serving.clones import Clones
 from myxtts.serving.limits import HEADER_SECONDS, SHUTDOWN_SECONDS, Limits
 from myxtts.serving.settings import ServerSettings, is_loopback
 from myxtts.serving.voices import Load, Voices, read_served
+
+if TYPE_CHECKING:
+    from myxtts.serving.studio.corpora import Corpora
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +48,21 @@ def serve(settings: ServerSettings, load: Load, started: Callable[[str], None]) 
         beside,
         settings.studio,
     )
-    if settings.demo and not app.state.studio.corpora.all():
-        app.state.studio.corpora.make_demo()
+    if settings.demo:
+        begin_demo(app.state.studio.corpora)
     with contextlib.closing(sock):
         server = Server(make_config(app, limits), partial(started, _address(sock)))
         asyncio.run(server.serve([sock]))
+
+
+def begin_demo(corpora: "Corpora") -> None:
+    """Have the built-in corpus made in a studio without any, unless an earlier start does so."""
+    if corpora.all():
+        return
+    try:
+        corpora.make_demo()
+    except HTTPException as error:
+        logger.info("the built-in corpus is not begun: %s", error.detail)
 
 
 class Server(uvicorn.Server):

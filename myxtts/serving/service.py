@@ -141,7 +141,8 @@ class SpeechService:
         return synthesizer.plan(order.text, opening, **options)
 
     def _embedding(self, clone: Clone, synthesizer: Synthesizer) -> np.ndarray:
-        return self.clones.embedding(clone, lambda path: embed_reference(path, synthesizer.voice))
+        voice = synthesizer.voice
+        return self.clones.embedding(clone, synthesizer, lambda path: embed_reference(path, voice))
 
 
 class SpeechStream:

@@ -78,6 +78,7 @@ class Voices:
         self._load, self._most_loaded = load, most_loaded
         self._loaded: dict[str, Synthesizer] = {}  # the most recently used is the last
         self._uses: Counter[str] = Counter()
+        self._versions: Counter[str] = Counter()  # how often each was replaced
         self._loading: dict[str, asyncio.Task[None]] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -115,9 +116,10 @@ class Voices:
     def replace(self, served: Sequence[Served], changed: Sequence[str] = ()) -> None:
         """Serve other voices from now on; those that have `changed` are loaded anew when needed."""
         self.served = tuple(served)
-        self._by_name = {one.name: one for one in served}
-        for name in [*self._loaded]:
-            if name in changed or name not in self._by_name:
+        before, self._by_name = self._by_name, {one.name: one for one in served}
+        for name in {*before, *self._by_name}:
+            if name in changed or before.get(name) != self._by_name.get(name):
+                self._versions[name] += 1  # whoever loads it now loads it again
                 self._loaded.pop(name, None)
 
     @contextlib.asynccontextmanager
@@ -143,13 +145,17 @@ class Voices:
         await asyncio.shield(self._loading[name])
 
     async def _load_one(self, served: Served) -> None:
+        name = served.name
         try:
             async with self._one_at_a_time:
-                logger.info("loading the voice %s", served.name)
-                self._loaded[served.name] = await asyncio.to_thread(self._load, str(served.path))
-                self._unload_others()
+                logger.info("loading the voice %s", name)
+                version, now = self._versions[name], self._by_name.get(name, served)
+                loaded = await asyncio.to_thread(self._load, str(now.path))
+                if version == self._versions[name]:
+                    self._loaded[name] = loaded
+                    self._unload_others()
         finally:
-            del self._loading[served.name]
+            del self._loading[name]
 
     def _unload_others(self) -> None:
         unused = [name for name in self._loaded if not self._uses[name]]

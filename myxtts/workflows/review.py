@@ -6,11 +6,11 @@ into `metadata.csv` later does not undo a change, and what somebody writes there
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from myxtts.atomic import explained, write
+from myxtts.atomic import alone, explained, write
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.limits import examine
 from myxtts.data.corpus.metadata_files import TRANSCRIPTION_FILE
@@ -18,7 +18,14 @@ from myxtts.data.features.corpora import read_parts
 from myxtts.errors import UserError
 from myxtts.files import read_regular
 from myxtts.text.scripts import is_plain
-from myxtts.workflows.transcribe import METADATA, find_clips, read_heard, read_rows, read_texts
+from myxtts.workflows.transcribe import (
+    LOCK,
+    METADATA,
+    find_clips,
+    read_heard,
+    read_rows,
+    read_texts,
+)
 
 EDITS = "edits.jsonl"
 LONGEST_TEXT = 1000
@@ -48,7 +55,7 @@ class Edit:
 
 def read_clips(corpus: Path) -> list[Clip]:
     """All clips of a corpus in the layout of LJSpeech, those without a text too."""
-    if not any((corpus / "wavs").glob("*")):
+    if not any((corpus / "wavs").glob("[!.]*")):
         return []
     texts, heard = read_texts(corpus / METADATA), read_heard(corpus / TRANSCRIPTION_FILE)
     excluded = {one.clip for one in standing(read_edits(corpus)).values() if one.excluded}
@@ -76,44 +83,58 @@ def check_clips(corpus: Path, language: str) -> dict[str, tuple[str, str]]:
 
 def set_text(corpus: Path, clip: str, text: str) -> Edit:
     """Give a clip another text, which includes it."""
-    return _change(corpus, clip, check_text(text), excluded=False)
+    text = check_text(text)
+    with alone(corpus / LOCK):
+        return _change(corpus, clip, text, excluded=False)
 
 
 def exclude(corpus: Path, clip: str) -> Edit:
     """Take a clip's line out of the corpus; the recording stays."""
-    return _change(corpus, clip, None, excluded=True)
+    with alone(corpus / LOCK):
+        last = standing(read_edits(corpus)).get(clip)
+        if last is None or not last.excluded:
+            return _change(corpus, clip, None, excluded=True)
+        if clip in read_texts(corpus / METADATA):  # a command has brought it back
+            _write_texts(corpus, {clip: None})
+        return last
 
 
 def include(corpus: Path, clip: str) -> Edit:
-    """Give an excluded clip its last text back."""
-    last = standing(read_edits(corpus)).get(clip)
-    return _change(corpus, clip, last.before if last else None, excluded=False)
+    """Give an excluded clip its last text back, unless it has got one meanwhile."""
+    with alone(corpus / LOCK):
+        edits = [one for one in read_edits(corpus) if one.clip == clip]
+        if not edits or not edits[-1].excluded:
+            raise UserError("this clip is not excluded: reload the page")
+        text = read_texts(corpus / METADATA).get(clip) or _text_before(edits)
+        return _change(corpus, clip, text, excluded=False)
 
 
 def undo(corpus: Path) -> Edit | None:
     """Take the latest change back that was not taken back before."""
-    edits = read_edits(corpus)
-    if not edits:
-        return None
-    last = edits[-1]
-    _write_texts(corpus, {last.clip: last.before})
-    _append(corpus, {"undo": True, "time": time.time()})
-    return last
+    with alone(corpus / LOCK):
+        edits = read_edits(corpus)
+        if not edits:
+            return None
+        last = edits[-1]
+        _write_texts(corpus, {last.clip: last.before})
+        _append(corpus, {"undo": True, "time": time.time()})
+        return last
 
 
 def reapply(corpus: Path) -> None:
     """Apply changes that a command has overwritten meanwhile."""
-    edits = standing(read_edits(corpus))
-    if not edits:
+    if not (corpus / EDITS).exists():
         return
-    texts = read_texts(corpus / METADATA)
-    wanted = {
-        clip: one.after
-        for clip, one in edits.items()
-        if texts.get(clip) != one.after and (one.excluded or texts.get(clip) == one.before)
-    }
-    if wanted:
-        _write_texts(corpus, wanted)
+    with alone(corpus / LOCK):
+        edits = standing(read_edits(corpus))
+        texts = read_texts(corpus / METADATA)
+        wanted = {
+            clip: one.after
+            for clip, one in edits.items()
+            if texts.get(clip) != one.after and (one.excluded or texts.get(clip) == one.before)
+        }
+        if wanted:
+            _write_texts(corpus, wanted)
 
 
 def check_text(text: str) -> str:
@@ -152,6 +173,14 @@ def read_edits(corpus: Path) -> list[Edit]:
 def standing(edits: Iterable[Edit]) -> dict[str, Edit]:
     """The last change of each clip."""
     return {one.clip: one for one in edits}
+
+
+def _text_before(edits: Sequence[Edit]) -> str | None:
+    """The text that a clip had before it was excluded, even if that was asked for twice."""
+    for one in reversed(edits):
+        if one.before is not None or not one.excluded:
+            return one.before if one.excluded else one.after
+    return None
 
 
 def _change(corpus: Path, clip: str, after: str | None, excluded: bool) -> Edit:

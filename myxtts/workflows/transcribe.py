@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from myxtts.atomic import explained, write
+from myxtts.atomic import alone, explained, write
 from myxtts.audio.io import AudioError, read_audio
 from myxtts.data.corpus.metadata_files import TRANSCRIPTION_FILE
 from myxtts.data.corpus.recordings import Recordings, without_extension
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from myxtts.evaluation.asr import Asr
 
 METADATA, WAVS = "metadata.csv", "wavs"
+LOCK = ".metadata.lock"  # held by whoever changes lines of the metadata
 NOTHING_HEARD, TOO_SLOW, TOO_FAST = "nothing heard", "few characters", "many characters"
 SAVE_SECONDS = 5.0
 _FEWEST_TO_COMPARE = 8  # clips whose rate of speech says what is usual
@@ -160,7 +161,8 @@ class _Ledger:
             return
         spoken = [one for one in self._new if one.text]
         if spoken:
-            self._written += _add_lines(self._corpus / METADATA, spoken)
+            with alone(self._corpus / LOCK):
+                self._written += _add_lines(self._corpus / METADATA, spoken)
         _write_heard(self._corpus / TRANSCRIPTION_FILE, judge(self._heard))
         self._new = []
 

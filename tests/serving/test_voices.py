@@ -2,10 +2,14 @@
 
 import asyncio
 import threading
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from myxtts.resources import default_voice
+from myxtts.serving.clones import Clones
 from myxtts.serving.voices import Voices, read_served
 from tests.helpers.speech_server import SECONDS, fake_synthesizer, served
 
@@ -74,3 +78,49 @@ def test_voices_in_use_are_unloaded_once_nobody_uses_them():
         assert voices.num_loaded == 1
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_voice_that_is_replaced_while_it_loads_is_loaded_again(moved):
+    begun, go, loaded = threading.Event(), threading.Event(), []
+
+    def load(path):
+        loaded.append((path, fake_synthesizer()))
+        begun.set()
+        assert go.wait(SECONDS)
+        return loaded[-1][1]
+
+    async def run() -> None:
+        (voice,) = served("lj")
+        voices = Voices([voice], load, 1)
+
+        async def ask():
+            async with voices.use(voice) as found:
+                return found
+
+        asking = asyncio.create_task(ask())
+        await asyncio.to_thread(begun.wait, SECONDS)
+        if moved:
+            voices.replace([replace(voice, path=Path("elsewhere"))])
+        else:
+            voices.replace([voice], ["lj"])
+        go.set()
+        assert await asyncio.wait_for(asking, SECONDS) is loaded[1][1]
+
+    asyncio.run(run())
+    assert [path for path, _ in loaded] == ["lj", "elsewhere" if moved else "lj"]
+
+
+def test_a_clone_is_embedded_anew_by_each_voice_that_is_loaded(tmp_path):
+    clones = Clones(tmp_path / "clones", 1)
+    clone = clones.add("Ada", "lj", "I agree to this.", np.zeros(100, np.float32), 24000)
+    before, after, made = fake_synthesizer(), fake_synthesizer(), []
+
+    def embed(path):
+        made.append(path)
+        return np.full(1, len(made))
+
+    assert [clones.embedding(clone, one, embed)[0] for one in (before, before, after)] == [1, 1, 2]
+    # Somebody who still speaks with the old voice leaves nothing for the new one.
+    assert clones.embedding(clone, before, embed)[0] == 3
+    assert clones.embedding(clone, after, embed)[0] == 4

@@ -74,23 +74,22 @@ class Comparisons:
         lines = check_sentences(sentences)
         clips = self._clips_of(corpus) if corpus else []
         title = check_title(f"{sides[0].title} · {sides[1].title}"[:60])
-        folder = self._places.make(COMPARISONS, title)
         named = {f"{number:04d}": line for number, line in enumerate(lines, 1)}
-        with atomic.explained(folder):
-            text = "".join(f"{id}|{line}\n" for id, line in named.items())
-            atomic.write(folder / _LINES, text.encode())
-            self._copy(clips, folder / _REFERENCES)
-        write_card(
-            folder,
-            {
-                **{"title": title, "created": time.time(), "language": language},
-                "sides": [{"id": one.id, "title": one.title} for one in sides],
-                "sentences": named,
-                "corpus": corpus,
-            },
-        )
-        steps = list(_steps(folder, sides, language, bool(clips)))
-        self._jobs.start(COMPARE, subject_of(folder.name), title, steps)
+        card = {
+            **{"title": title, "created": time.time(), "language": language},
+            "sides": [{"id": one.id, "title": one.title} for one in sides],
+            "sentences": named,
+            "corpus": corpus,
+        }
+        with self._places.making(COMPARISONS, title) as folder:
+            self._jobs.forget(subject_of(folder.name))
+            with atomic.explained(folder):
+                text = "".join(f"{id}|{line}\n" for id, line in named.items())
+                atomic.write(folder / _LINES, text.encode())
+                self._copy(clips, folder / _REFERENCES)
+            write_card(folder, card)
+            steps = list(_steps(folder, sides, language, bool(clips)))
+            self._jobs.start(COMPARE, subject_of(folder.name), title, steps)
         return self.look(folder.name)
 
     def look(self, name: str) -> dict[str, Any]:

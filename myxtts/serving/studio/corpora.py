@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import re
 import secrets
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,14 @@ from myxtts.serving.studio.places import (
 from myxtts.serving.uploads import run_limited
 from myxtts.text.languages import LANGUAGES
 from myxtts.workflows import review
-from myxtts.workflows.slice_plans import PLANS, WAVS, read_plans
+from myxtts.workflows.slice_plans import PLANS, WAVS, Plan, read_plans
 from myxtts.workflows.transcribe import METADATA
 
 DEMO = "demo"
 _DEMO_STAMP = "demo.json"
 _DEMO_SIZE = ("--speakers", "2", "--clauses", "240")
 _PROGRAM = "myxtts.serving.studio.transcoder"
+_DRAFT = re.compile(r"\.[0-9a-f]{16}\.(upload|flac)")  # of an upload
 _SECONDS, _MEMORY, _MOST_BYTES = 900, 1 << 30, 6 << 30
 _SHORTEST_SECONDS = 0.5
 _SPARE_BYTES = 1 << 30  # of the disk, which stay free
@@ -52,6 +54,7 @@ class Corpora:
         self._lock = threading.Lock()
         self._checked: dict[str, tuple[Any, dict[str, tuple[str, str]] | str]] = {}
         self._decoders = asyncio.Semaphore(2)
+        self._remove_drafts()
 
     def all(self) -> list[dict[str, Any]]:
         return [self.facts(name) for name in self._places.names(CORPORA)]
@@ -75,20 +78,27 @@ class Corpora:
     def create(self, title: str, language: str) -> dict[str, Any]:
         if language not in LANGUAGES:
             raise UserError(f"there is no language {language!r} here: {', '.join(LANGUAGES)}")
-        folder = self._places.make(CORPORA, check_title(title))
-        card = {"title": check_title(title), "language": language, "created": time.time()}
-        write_card(folder, card)
-        # By this folder `myxtts data slice` knows a corpus that it may fill.
-        (folder / PLANS).mkdir()
+        title = check_title(title)
+        card = {"title": title, "language": language, "created": time.time()}
+        # Recordings without a corpus are another one's, whose folder somebody has removed.
+        with self._places.making(CORPORA, title, RECORDINGS) as folder:
+            self._jobs.forget(subject_of(folder.name))
+            write_card(folder, card)
+            # By this folder `myxtts data slice` knows a corpus that it may fill.
+            with atomic.explained(folder):
+                (folder / PLANS).mkdir()
         return self.facts(folder.name)
 
     def remove(self, name: str) -> None:
         """Delete a corpus with its recordings; no command may be using it."""
-        folder = self._places.find(CORPORA, name)
-        self._check_idle(name)
-        with atomic.explained(folder):
-            atomic.remove_folder(folder)
-            shutil.rmtree(self._places.of(RECORDINGS) / name, ignore_errors=True)
+        folder, recordings = self._places.find(CORPORA, name), self._places.of(RECORDINGS) / name
+        refusal = "a job works on this corpus, or trains on it: wait until it has ended, or stop it"
+        with self._jobs.unused(subject_of(name), refusal):
+            # In this order: what a kill leaves is a corpus that can be deleted again.
+            for one in (recordings, folder):
+                if one.is_dir():
+                    with atomic.explained(one):
+                        atomic.remove_folder(one)
 
     def make_demo(self) -> None:
         """Have the built-in corpus made, where nothing is in its place."""
@@ -98,6 +108,18 @@ class Corpora:
         steps = [["data", "demo", target, *_DEMO_SIZE]]
         self._jobs.start("demo", subject_of(DEMO), "built-in corpus", steps)
 
+    def _remove_drafts(self) -> None:
+        """Remove uploads that a server left which was killed while it received them."""
+        folders = [
+            *self._places.of(RECORDINGS).glob("*"),
+            *self._places.of(CORPORA).glob(f"*/{WAVS}"),
+        ]
+        for folder in folders:
+            for path in folder.glob(".*"):
+                if _DRAFT.fullmatch(path.name):
+                    with atomic.explained(path):
+                        path.unlink(missing_ok=True)
+
     # Recordings.
 
     def recordings(self, name: str) -> list[dict[str, Any]]:
@@ -105,14 +127,10 @@ class Corpora:
         folder = self._places.of(RECORDINGS) / name
         if not folder.is_dir():
             return []
-        try:
-            plans = read_plans(self._places.of(CORPORA) / name).values()
-        except UserError:
-            plans = []  # type: ignore[assignment]
-        cut = {Path(plan.source).name: plan for plan in plans}
+        cut = self._cut(name)
         found = []
         for path in sorted(folder.glob("[!.]*.flac")):
-            plan = cut.get(path.name)
+            plan = cut.get(path.stem)
             dropped: dict[str, int] = {}
             for one in plan.slices if plan else ():
                 if one.dropped:
@@ -129,7 +147,7 @@ class Corpora:
         self._places.find(CORPORA, name)
         folder = self._places.of(RECORDINGS) / name
         stem = plain_name(Path(filename).stem) or "recording"
-        return (await self._receive(folder, stem, content)).stem
+        return (await self._receive(folder, stem, content, self._cut(name))).stem
 
     async def add_clip(self, name: str, text: str, content: AsyncIterator[bytes]) -> str:
         """Take a sentence that was read aloud; return the clip's id."""
@@ -142,7 +160,13 @@ class Corpora:
         )
         return path.stem
 
-    async def _receive(self, folder: Path, stem: str, content: AsyncIterator[bytes]) -> Path:
+    async def _receive(
+        self,
+        folder: Path,
+        stem: str,
+        content: AsyncIterator[bytes],
+        taken: Collection[str] = (),
+    ) -> Path:
         """Write an upload to the disk as it comes, decode it under limits, and name it."""
         with atomic.explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -156,11 +180,30 @@ class Corpora:
                 limits = (decoded, _SHORTEST_SECONDS, _SECONDS, _MEMORY, _MOST_BYTES)
                 async with self._decoders:
                     await run_limited(_PROGRAM, draft, limits, _SECONDS)
-                with self._lock:
-                    return _publish(decoded, stem)
+                return await asyncio.to_thread(self._publish, decoded, stem, taken)
             finally:
                 draft.unlink(missing_ok=True)
                 decoded.unlink(missing_ok=True)
+
+    def _cut(self, name: str) -> dict[str, Plan]:
+        """How recordings were cut, by their names; those that were removed since too."""
+        try:
+            plans = read_plans(self._places.of(CORPORA) / name).values()
+        except UserError:
+            return {}
+        return {Path(plan.source).stem: plan for plan in plans}
+
+    def _publish(self, decoded: Path, stem: str, taken: Collection[str]) -> Path:
+        """Give a recording a name that is free, and was not that of another one which was cut."""
+        with self._lock:
+            number, target = 1, decoded.with_name(f"{stem}.flac")
+            names = {one.stem.casefold() for one in decoded.parent.iterdir()}
+            names |= {one.casefold() for one in taken}
+            while target.stem.casefold() in names:
+                number += 1
+                target = decoded.with_name(f"{stem}-{number}.flac")
+            atomic.publish(decoded, target)
+        return target
 
     def remove_recording(self, name: str, recording: str) -> None:
         """Delete a long recording; clips that were cut from it stay."""
@@ -252,6 +295,8 @@ class Corpora:
     def change(self, name: str, clip: str, text: str | None, excluded: bool | None) -> None:
         """Write a clip's text, exclude it, or include it again."""
         corpus = self._places.find(CORPORA, name)
+        if text is None and excluded is None:
+            raise UserError("say what to change: the text, or whether the clip is excluded")
         self.clip(name, clip)
         if text is not None:
             self._edit(corpus, lambda: review.set_text(corpus, clip, text))
@@ -351,14 +396,3 @@ def _mtime(path: Path) -> int:
 def _check_space(folder: Path) -> None:
     if shutil.disk_usage(folder).free < _SPARE_BYTES:
         raise UserError("there is less than 1 GB left on the disk: free some space there")
-
-
-def _publish(decoded: Path, stem: str) -> Path:
-    """Give a recording a name that is free."""
-    number, target = 1, decoded.with_name(f"{stem}.flac")
-    taken = {one.stem.casefold() for one in decoded.parent.iterdir()}
-    while target.stem.casefold() in taken:
-        number += 1
-        target = decoded.with_name(f"{stem}-{number}.flac")
-    atomic.publish(decoded, target)
-    return target

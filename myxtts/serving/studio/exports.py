@@ -41,13 +41,15 @@ class Exports:
         if target not in TARGETS or weights not in WEIGHTS:
             raise UserError(f"a voice is exported to {', '.join(TARGETS)}, as {', '.join(WEIGHTS)}")
         stem = plain_name(served.name) or "voice"
-        folder = self._places.make(EXPORTS, f"{stem} {target}")
-        write_card(folder, {"voice": served.name, "target": target, "weights": weights})
-        output = folder / _INSIDE / (f"{stem}.onnx" if target == _PIPER else stem)
-        output.parent.mkdir()
-        words = ["export", "--voice", str(served.path), "--to", target, "-o", str(output)]
-        title = f"{served.name}: {target}"
-        self._jobs.start("export", _subject(folder.name), title, [[*words, "--weights", weights]])
+        with self._places.making(EXPORTS, f"{stem} {target}") as folder:
+            subject = _subject(folder.name)
+            self._jobs.forget(subject)
+            write_card(folder, {"voice": served.name, "target": target, "weights": weights})
+            output = folder / _INSIDE / (f"{stem}.onnx" if target == _PIPER else stem)
+            output.parent.mkdir()
+            words = ["export", "--voice", str(served.path), "--to", target, "-o", str(output)]
+            title = f"{served.name}: {target}"
+            self._jobs.start("export", subject, title, [[*words, "--weights", weights]])
 
     def archive(self, name: str) -> Path:
         """The zip of an export that is finished, made when it is first asked for."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ _PROGRAM = "myxtts.serving.studio.runner"
 _START_SECONDS = 20  # in which a process says who it is
 _CLOCK_SECONDS = 2  # by which two readings of a process's start may differ
 _TAIL = 8 << 10  # bytes of a log
-_MOST_LISTED = 100
+_ASKED = "asked"  # as many bytes as a job was asked to end
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)  # for the first such wishes; then it is killed
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Job:
     state: str
     code: int | None = None
     reason: str | None = None
+    uses: tuple[str, ...] = ()  # what it reads besides: that is not deleted meanwhile
 
     @property
     def is_running(self) -> bool:
@@ -56,6 +58,7 @@ class Jobs:
         self._places = places
         self._lock = threading.Lock()
         self._children: list[subprocess.Popen[bytes]] = []
+        self._ended: dict[str, Job] = {}  # whose files never change again
 
     def start(
         self,
@@ -64,8 +67,13 @@ class Jobs:
         title: str,
         steps: Sequence[Sequence[str]],
         seconds: float | None = None,
+        uses: Sequence[str] = (),
+        prepare: Callable[[], None] = lambda: None,
     ) -> Job:
-        """Start commands, given as words behind `myxtts`; stop them after so many seconds."""
+        """Start commands, given as words behind `myxtts`; stop them after so many seconds.
+
+        What is to be prepared for them is done once it is sure that they start.
+        """
         with self._lock:
             running = [one for one in self.all() if one.is_running]
             if any(one.subject == subject for one in running):
@@ -75,20 +83,19 @@ class Jobs:
             id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
             folder = self._places.of(JOBS) / id
             card = {"kind": kind, "subject": subject, "title": title, "created": time.time()}
+            card |= {"steps": list(map(list, steps)), "seconds": seconds, "uses": list(uses)}
             with atomic.explained(folder):
+                prepare()
                 folder.mkdir()
-                write_card(
-                    folder, {**card, "steps": list(map(list, steps)), "seconds": seconds}, JOB
-                )
+                write_card(folder, card, JOB)
                 self._launch(folder)
         self._wait_for(folder)
         return self.read(id)
 
     def all(self) -> list[Job]:
-        """The latest jobs, the newest first."""
+        """All jobs, the newest first."""
         self._reap()
-        names = self._places.names(JOBS)[::-1][:_MOST_LISTED]
-        found = (_read(self._places.of(JOBS) / name) for name in names)
+        found = map(self._look, self._places.names(JOBS))
         return sorted((one for one in found if one), key=lambda one: -one.created)
 
     def of(self, subject: str) -> list[Job]:
@@ -100,9 +107,25 @@ class Jobs:
     def is_busy(self, subject: str) -> bool:
         return any(one.is_running for one in self.of(subject))
 
+    @contextlib.contextmanager
+    def unused(self, subject: str, refusal: str) -> Iterator[None]:
+        """Let nothing start until the `with` ends; refused where a job works on it, or reads it."""
+        with self._lock:
+            if any(one.is_running and subject in (one.subject, *one.uses) for one in self.all()):
+                raise HTTPException(409, refusal)
+            yield
+
+    def forget(self, subject: str) -> None:
+        """Remove the jobs of what was there under the same name, and is deleted."""
+        for one in self.of(subject):
+            folder = self._places.of(JOBS) / one.id
+            if not one.is_running:
+                with atomic.explained(folder):
+                    atomic.remove_folder(folder)
+
     def read(self, id: str) -> Job:
         self._reap()
-        job = _read(self._places.find(JOBS, id))
+        job = self._look(self._places.find(JOBS, id).name)
         if job is None:
             raise HTTPException(404, "there is no job of that name")
         return job
@@ -112,15 +135,29 @@ class Jobs:
         return tail(self._places.find(JOBS, id) / LOG)
 
     def stop(self, id: str) -> Job:
-        """Ask a job to end; training saves what it has reached. A second time is more urgent."""
+        """Ask a job to end; training saves what it has reached.
+
+        A second time is more urgent. The third time its command is killed, which may hang: a
+        training loses the steps since its last checkpoint.
+        """
         folder = self._places.find(JOBS, id)
-        process = _process(folder)
-        if process is not None:
-            asked = folder / "asked"
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGTERM if asked.exists() else signal.SIGINT)
-            asked.touch()
+        with self._lock, open(folder / _ASKED, "ab") as asked:
+            process, times = _process(folder), asked.tell()
+            if process is not None:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if times < len(_SIGNALS):
+                        process.send_signal(_SIGNALS[times])
+                    else:
+                        _kill(process.children(recursive=True))
+                asked.write(b".")
         return self.read(id)
+
+    def _look(self, id: str) -> Job | None:
+        """A job as its files have it, which are read once where it has ended."""
+        job = self._ended.get(id) or _read(self._places.of(JOBS) / id)
+        if job is not None and job.state in (FINISHED, STOPPED, FAILED):
+            self._ended[id] = job
+        return job
 
     def _launch(self, folder: Path) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.endswith("_KEY")}
@@ -174,11 +211,9 @@ def _read(folder: Path) -> Job | None:
     result = read_card(folder, RESULT)
     state = _state(folder, result, card["created"])
     facts = {name: card[name] for name in names}
-    return Job(folder.name, **facts, state=state, code=result.get("code"), reason=_reason(result))
-
-
-def _reason(result: dict[str, Any]) -> str | None:
-    return result.get("reason")
+    uses = tuple(card.get("uses") or ())
+    code, reason = result.get("code"), result.get("reason")
+    return Job(folder.name, **facts, state=state, code=code, reason=reason, uses=uses)
 
 
 def _state(folder: Path, result: dict[str, Any], created: float) -> str:
@@ -204,3 +239,9 @@ def _process(folder: Path) -> psutil.Process | None:
         return process if is_same and process.status() != psutil.STATUS_ZOMBIE else None
     except (KeyError, TypeError, ValueError, psutil.Error):
         return None
+
+
+def _kill(processes: Sequence[psutil.Process]) -> None:
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()

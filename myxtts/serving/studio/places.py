@@ -7,7 +7,9 @@ New names are made here, of plain letters.
 import contextlib
 import json
 import re
+import shutil
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +68,21 @@ class Places:
         number, name = 1, stem
         while True:
             if name not in taken:
-                with contextlib.suppress(FileExistsError), atomic.explained(self.of(kind) / name):
+                with atomic.explained(self.of(kind) / name), contextlib.suppress(FileExistsError):
                     (self.of(kind) / name).mkdir()
                     return self.of(kind) / name
             number += 1
             name = f"{stem}-{number}"
+
+    @contextlib.contextmanager
+    def making(self, kind: str, title: str, *others: str) -> Iterator[Path]:
+        """A new folder, as `make` names it, that is there afterwards if nothing was refused."""
+        folder = self.make(kind, title, *others)
+        try:
+            yield folder
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def plain_name(text: str) -> str:

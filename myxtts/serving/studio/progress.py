@@ -14,6 +14,7 @@ from myxtts.monitoring.verdict import LEAST_STEPS, NOT_INPUT_BOUND, diagnose
 _MOST_POINTS = 300  # of a curve
 _RECENT = 50  # lines that times are averaged over
 _LOSS = "loss"
+_TIMES = ("data_ms", "compute_ms", "device_ms", "stall_ms", "compile_ms")
 
 Points = list[tuple[int, float]]
 
@@ -47,9 +48,11 @@ def read_progress(run: Path, total: int) -> dict[str, Any]:
 
 def _times(lines: Sequence[Mapping[str, Any]], left: int) -> dict[str, Any]:
     """Time left, the share of it in which the device computes, and what holds it back."""
+    # Those of earlier versions lack some.
+    lines = [line for line in lines if all(name in line for name in _TIMES)]
     means = {
         name: math.fsum(line[name] or 0.0 for line in lines) / len(lines) if lines else 0.0
-        for name in ("data_ms", "compute_ms", "device_ms", "stall_ms", "compile_ms")
+        for name in _TIMES
     }
     wall = means["device_ms"] + means["stall_ms"] + means["compile_ms"]
     if not wall:

@@ -1,7 +1,9 @@
 """The training runs of a studio: started, stopped, resumed, and looked at by their own files."""
 
+import contextlib
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from myxtts.checkpoints import holds_voice
 from myxtts.config.presets import PRESETS
 from myxtts.errors import UserError
 from myxtts.serving.studio.corpora import Corpora
+from myxtts.serving.studio.corpora import subject_of as corpus_subject
 from myxtts.serving.studio.event_files import EventFiles
 from myxtts.serving.studio.jobs import Jobs, shown
 from myxtts.serving.studio.places import (
@@ -30,9 +33,11 @@ MOST_STEPS = 10_000_000
 _SETTINGS = "settings.yaml"  # of a run; the one in the studio's folder is what all begin with
 _PAGE = "performance.html"
 _BOARD = "tensorboard"
-_VOICE = "voice"
+_VOICE, _CARD = "voice", "voice.json"
 _SENTENCES = 4  # that are spoken to be judged
 _WARMUP = 1000
+_DECIDED = {"dataset_path", "language", "checkpoint_dir", "tensorboard_log_dir", "max_steps"}
+_TRIES = 3  # to copy a voice while a training replaces it
 
 
 class Runs:
@@ -74,13 +79,15 @@ class Runs:
         source = self._corpora.ready(corpus)
         language = self._corpora.language(corpus)
         title = check_title(title)
-        folder = self._places.make(RUNS, title, VOICES)
         card = {
             **{"title": title, "corpus": corpus, "language": language, "size": size},
             **{"steps": steps, "minutes": minutes, "evaluate": evaluate, "created": time.time()},
         }
-        self._write(folder, card, source)
-        return self._start(folder, card)
+        with self._places.making(RUNS, title, VOICES) as folder:
+            self._jobs.forget(subject_of(folder.name))
+            settings = self._new_settings(folder, card, source)
+            self._start(folder, card, lambda: _write(folder, card, settings))
+        return self.facts(folder.name)
 
     def resume(self, name: str, steps: int | None, minutes: float | None) -> dict[str, Any]:
         """Go on where a run was stopped, or beyond where it has ended."""
@@ -92,8 +99,14 @@ class Runs:
             raise HTTPException(409, "this run is under way")
         card |= {"steps": steps or card["steps"], "minutes": minutes}
         check_numbers(card["steps"], minutes)
-        self._write(folder, card, self._corpora.ready(str(card["corpus"])))
-        return self._start(folder, card)
+        source = self._corpora.ready(str(card["corpus"]))
+        # What the run was begun with stays, whatever others begin with by now.
+        own = _read_settings(folder / _SETTINGS)
+        settings = _merged(own, _decided(_settings(folder, card, source)))
+        if not own:
+            settings = self._new_settings(folder, card, source)
+        self._start(folder, card, lambda: _write(folder, card, settings))
+        return self.facts(name)
 
     def stop(self, name: str) -> dict[str, Any]:
         self._places.find(RUNS, name)
@@ -112,13 +125,12 @@ class Runs:
     def keep(self, name: str, title: str) -> str:
         """Copy the voice of a run as it is now, to be compared with later ones."""
         folder = self._places.find(RUNS, name)
-        source = atomic.present(folder / _VOICE)
-        if not holds_voice(source):
+        if not holds_voice(folder / _VOICE):
             raise UserError("this run has not written a voice yet: it does when it saves")
-        target = self._places.make(VOICES, check_title(title), RUNS)
-        with atomic.explained(target), atomic.new_folder(target) as draft:
-            shutil.copytree(source, draft, dirs_exist_ok=True)
-        return target.name
+        with self._places.making(VOICES, check_title(title), RUNS) as target:
+            with atomic.explained(target), atomic.new_folder(target) as draft:
+                _copy_whole(folder / _VOICE, draft)
+            return target.name
 
     def look(self, name: str) -> dict[str, Any]:
         """All that a page shows of a run."""
@@ -155,20 +167,16 @@ class Runs:
         folder = self._places.find(RUNS, name) / _BOARD
         return self._events.setdefault(name, EventFiles(folder))
 
-    def _write(self, folder: Path, card: dict[str, Any], corpus: Path) -> None:
-        """Write the settings of a run, which `myxtts train` reads."""
+    def _new_settings(self, folder: Path, card: dict[str, Any], corpus: Path) -> dict[str, Any]:
         base = _read_settings(self._places.folder / _SETTINGS)
-        settings = _merged(base, _settings(folder, card, corpus))
-        content = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False)
-        with atomic.explained(folder):
-            atomic.write(folder / _SETTINGS, content.encode(), alone=True)
-        write_card(folder, card)
+        return _merged(base, _settings(folder, card, corpus))
 
-    def _start(self, folder: Path, card: dict[str, Any]) -> dict[str, Any]:
+    def _start(self, folder: Path, card: dict[str, Any], prepare: Callable[[], None]) -> None:
         words = [TRAIN, "-v", "--config", str(folder / _SETTINGS), "--model-size", card["size"]]
         seconds = card["minutes"] * 60 if card["minutes"] else None
-        self._jobs.start(TRAIN, subject_of(folder.name), card["title"], [words], seconds)
-        return self.facts(folder.name)
+        uses = [corpus_subject(str(card["corpus"]))]
+        subject = subject_of(folder.name)
+        self._jobs.start(TRAIN, subject, card["title"], [words], seconds, uses, prepare)
 
 
 def subject_of(name: str) -> str:
@@ -220,12 +228,49 @@ def _read_settings(path: Path) -> dict[str, Any]:
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """What is set in either, by section; the first goes before where the studio has no need."""
-    own = {"dataset_path", "language", "checkpoint_dir", "tensorboard_log_dir", "max_steps"}
+    needed = _decided(over)
     return {
-        name: {
-            **over.get(name, {}),
-            **base.get(name, {}),
-            **{key: value for key, value in over.get(name, {}).items() if key in own},
-        }
+        name: {**own, **over.get(name, {}), **own, **needed.get(name, {})}  # in the first's order
         for name in {**base, **over}
+        for own in (base.get(name, {}),)
     }
+
+
+def _decided(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that nobody but the studio decides: where things are, and how many steps."""
+    return {
+        name: {key: value for key, value in section.items() if key in _DECIDED}
+        for name, section in settings.items()
+    }
+
+
+def _copy_whole(voice: Path, target: Path) -> None:
+    """Copy a voice as one save has written it, though a training may replace it meanwhile."""
+    for _ in range(_TRIES):
+        before = _save_of(voice)
+        try:
+            shutil.copytree(atomic.present(voice), target, dirs_exist_ok=True)
+            if before is not None and before == _save_of(voice):
+                return
+        except OSError:
+            if before == _save_of(voice):  # it is not the training that is in the way
+                raise
+        for one in list(target.iterdir()):
+            shutil.rmtree(one) if one.is_dir() else one.unlink()
+    raise UserError("the training replaces its voice just now: try again, or stop it first")
+
+
+def _save_of(voice: Path) -> tuple[int, int] | None:
+    """Another value for each save that has written a voice."""
+    with contextlib.suppress(OSError):
+        found = atomic.present(voice)
+        return found.stat().st_ino, (found / _CARD).stat().st_mtime_ns
+    return None
+
+
+def _write(folder: Path, card: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Write the settings of a run, which `myxtts train` reads, and what the studio knows of it."""
+    content = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False)
+    with atomic.explained(folder):
+        atomic.write(folder / _SETTINGS, content.encode(), alone=True)
+    write_card(folder, card)

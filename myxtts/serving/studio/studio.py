@@ -26,6 +26,7 @@ from myxtts.workflows.prompts import MOST, reading_prompts
 
 PAGE = "/studio"
 API = "/studio/api"
+_MOST_JOBS = 100  # that the page is told of
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
 _POLICY += "media-src blob:; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
@@ -65,7 +66,7 @@ class Studio:
             "sizes": list(PRESETS),
             "targets": list(TARGETS),
             "weights": list(WEIGHTS),
-            "jobs": [shown(one) for one in self.jobs.all()],
+            "jobs": [shown(one) for one in self.jobs.all()[:_MOST_JOBS]],
         }
 
 

@@ -1,6 +1,7 @@
 """The program that decodes one long upload into FLAC, block by block, under limits of its own."""
 
 import sys
+from pathlib import Path
 
 from myxtts.serving.decoder import limit_process
 
@@ -36,11 +37,20 @@ def main(path: str, target: str, shortest: str, seconds: str, memory: str, most:
     except UserError as error:
         print(error, file=sys.stderr)
         return UserError.exit_code
+    except soundfile.LibsndfileError:  # reading raises another error
+        print(_why_not_written(Path(target), int(most)), file=sys.stderr)
+        return UserError.exit_code
     except MemoryError:
         print("it needs too much memory: send it as WAV or FLAC", file=sys.stderr)
         return UserError.exit_code
     print(frames / info.sample_rate)
     return 0
+
+
+def _why_not_written(target: Path, most: int) -> str:
+    if target.exists() and target.stat().st_size >= most:
+        return f"it takes more than {most / 1e9:.1f} GB: send it in parts"
+    return "there is no space left to write it to: free some on the disk, and send it again"
 
 
 if __name__ == "__main__":

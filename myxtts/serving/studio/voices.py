@@ -1,6 +1,10 @@
 """The voices of a studio: those that the server was started with, and those in its folder."""
 
+import asyncio
+import contextlib
+import logging
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,10 @@ from myxtts.serving.studio.comparisons import Side
 from myxtts.serving.studio.places import CLONES, RUNS, VOICES, Places
 from myxtts.serving.voices import Served, read_served
 
+logger = logging.getLogger(__name__)
+
 _VOICE = "voice"
+_LOOK_SECONDS = 5.0  # between two looks at the folder, also when nobody has the page open
 _CARDS = ("voice.json", "export.json")
 
 
@@ -29,12 +36,45 @@ class StudioVoices:
         self._first = service.voices.served
         self._seen: dict[Path, tuple[int, Served]] = {}
         self._styles: dict[Path, tuple[int, int]] = {}
+        self._found: list[Served] = list(self._first)
+        self._changed: set[str] = set()  # which the server has not been told of yet
         self._lock = threading.Lock()
 
-    def refresh(self) -> list[str]:
-        """Read which voices there are now; return the names of those that have changed."""
+    def refresh(self) -> None:
+        """Read which voices there are now, and serve them. Only on the event loop."""
+        self._read_folder()
+        self._publish()
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Serve what comes into the folder, until the `with` ends."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await asyncio.to_thread(self._read_folder)
+            except OSError as error:
+                logger.warning("the voices of the studio cannot be read: %s", error)
+            else:
+                self._publish()
+
+    def _publish(self) -> None:
         with self._lock:
-            found, changed = list(self._first), []
+            found, changed = self._found, sorted(self._changed)
+            self._changed = set()
+        self._service.voices.replace(found, changed)
+
+    def _read_folder(self) -> None:
+        """Read which voices there are, on whatever thread."""
+        with self._lock:
+            found = list(self._first)
             taken = {one.name for one in found}
             for folder in self._folders():
                 served, is_new = self._read(folder)
@@ -43,10 +83,8 @@ class StudioVoices:
                 taken.add(served.name)
                 found.append(served)
                 if is_new:
-                    changed.append(served.name)
-            self._service.voices.replace(found, changed)
-            self._service.clones.forget_embeddings(changed)
-            return changed
+                    self._changed.add(served.name)
+            self._found = found
 
     def all(self) -> list[dict[str, Any]]:
         """Everybody who can speak, and what may be chosen of them."""

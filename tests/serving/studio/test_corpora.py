@@ -1,10 +1,20 @@
 """Recordings become a corpus: upload, cut, write and mend texts, with everything taken back."""
 
+import json
+import os
+import subprocess
+import sys
+import time
+
+import psutil
 import pytest
 import soundfile
 
 from myxtts.data.corpus.corpus import read_corpus
-from myxtts.serving.studio.jobs import FAILED, FINISHED
+from myxtts.errors import UserError
+from myxtts.serving.studio.corpora import Corpora
+from myxtts.serving.studio.jobs import FAILED, FINISHED, Jobs
+from myxtts.serving.studio.places import Places
 from tests.helpers.long_recording import make_recording
 from tests.helpers.speech_server import running
 from tests.helpers.studio_client import StudioClient
@@ -120,10 +130,74 @@ def test_what_is_no_recording_is_refused_and_leaves_nothing(client, corpus, fold
     assert sorted((folder / "recordings" / corpus).iterdir()) == before
 
 
-def test_a_corpus_in_use_is_not_deleted_and_a_free_one_is(client, folder):
+def test_a_corpus_in_use_is_not_deleted_and_a_free_one_is(client, folder, tmp_path):
     name = new_corpus(client, "Short lived")
+    client.add_recording(name, make_recording(tmp_path / "a.wav", sentences=1))
+    job = folder / "jobs" / "20260101-000000-abcdef"
+    job.mkdir()
+    card = {"kind": "train", "subject": "runs/some", "title": "some", "created": time.time()}
+    (job / "job.json").write_text(json.dumps({**card, "steps": [], "uses": [f"corpora/{name}"]}))
+    own = {"pid": os.getpid(), "started": psutil.Process().create_time()}
+    (job / "process.json").write_text(json.dumps(own))
+    assert client.delete(f"corpora/{name}").status_code == 409
+    assert (folder / "recordings" / name / "a.flac").exists()
+    (job / "result.json").write_text(json.dumps({"code": 0}))
     client.ok(client.delete(f"corpora/{name}"))
     assert not (folder / "corpora" / name).exists()
+    assert not (folder / "recordings" / name).exists()
+    assert client.get(f"corpora/{name}").status_code == 404
+
+
+def test_another_recording_never_takes_the_name_of_one_that_was_cut(client, tmp_path):
+    name = new_corpus(client, "Again")
+    path = make_recording(tmp_path / "tape.wav", sentences=2)
+    assert client.add_recording(name, path) == "tape"
+    client.wait_for(client.ok(client.post(f"corpora/{name}/slice")))
+    client.ok(client.delete(f"corpora/{name}/recordings/tape"))
+    path = make_recording(tmp_path / "tape.wav", sentences=3, seed=1)
+    assert client.add_recording(name, path) == "tape-2"
+    (found,) = client.ok(client.get(f"corpora/{name}"))["recordings"]
+    assert found["clips"] is None
+    job = client.wait_for(client.ok(client.post(f"corpora/{name}/slice")))
+    assert job["state"] == FINISHED, job["log"]
+    assert client.ok(client.get(f"corpora/{name}"))["recordings"][0]["clips"] == 3
+
+
+def test_drafts_of_a_server_that_was_killed_are_removed(tmp_path):
+    places = Places(tmp_path)
+    for folder in (tmp_path / "recordings" / "a", tmp_path / "corpora" / "a" / "wavs"):
+        folder.mkdir(parents=True)
+        for name in (".0123456789abcdef.upload", ".0123456789abcdef.flac", "kept.flac", ".own"):
+            (folder / name).touch()
+        Corpora(places, Jobs(places))
+        assert {one.name for one in folder.iterdir()} == {"kept.flac", ".own"}
+
+
+@pytest.mark.parametrize(
+    "target, most, said", [("/dev/full", 1 << 20, "no space left"), ("a.flac", 5000, "in parts")]
+)
+def test_a_decoder_that_cannot_write_says_why(tmp_path, target, most, said):
+    path = make_recording(tmp_path / "tape.wav", sentences=2)
+    words = (path, tmp_path / target, 0.5, 60, 1 << 30, most)
+    command = [sys.executable, "-m", "myxtts.serving.studio.transcoder", *map(str, words)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == UserError.exit_code and said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_new_corpus_does_not_inherit_recordings(client, folder):
+    (folder / "recordings" / "left-over").mkdir()
+    assert new_corpus(client, "Left over") == "left-over-2"
+
+
+def test_a_change_without_anything_to_change_is_refused(client, corpus):
+    clip = clips(client, corpus)["clips"][0]["id"]
+    assert client.post(f"corpora/{corpus}/clips/{clip}").status_code == 400
+    assert client.post(f"corpora/{corpus}/clips/{clip}", excluded=False).status_code == 400
+
+
+def test_an_unknown_corpus_is_not_found(client):
+    name = "nobody"
     assert client.get(f"corpora/{name}").status_code == 404
 
 

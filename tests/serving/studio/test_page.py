@@ -1,9 +1,14 @@
 """The studio's page in both of its languages: it fits, names its controls, and asks nobody else."""
 
+import json
 import time
 
+import numpy as np
 import pytest
 
+from myxtts.audio.io import write_wav
+from myxtts.workflows import review
+from myxtts.workflows.transcribe import METADATA, read_texts
 from tests.helpers.browser import SECONDS, Browser
 from tests.helpers.speech_server import running
 from tests.helpers.studio_client import StudioClient
@@ -57,6 +62,59 @@ def test_every_part_fits_a_phone_and_names_its_controls(browser, server, languag
         assert tab.problems == [], part
         assert all(one.startswith((server.url, "blob:", "data:")) for one in tab.requests)
         tab.close()
+
+
+def test_a_text_that_is_being_typed_stays_when_other_clips_change(browser, tmp_path):
+    wavs = tmp_path / "corpora" / "ada" / "wavs"
+    for name in "bc":
+        write_wav(wavs / f"{name}.wav", np.sin(np.arange(24000) * 0.05).astype(np.float32), 24000)
+    with running(tmp_path / "clones", studio=tmp_path) as server:
+        tab = show(browser, server, "recordings/ada", "en")
+        texts = "[...document.querySelectorAll('tbody td.wide input')]"
+        wait_for(tab, f"{texts}.length === 2")
+        tab.evaluate(f"{texts}[0].focus(); {texts}[0].value = 'Half a'")
+        review.set_text(wavs.parent, "c", "Written elsewhere.")
+        write_wav(wavs / "a.wav", np.sin(np.arange(24000) * 0.05).astype(np.float32), 24000)
+        wait_for(tab, f"{texts}.length === 3")
+        shown = f"JSON.stringify({texts}.map(one => one.value))"
+        assert json.loads(tab.evaluate(shown)) == ["", "Half a", "Written elsewhere."]
+        assert tab.evaluate(f"document.activeElement === {texts}[1]")
+        tab.evaluate(f"{texts}[1].blur()")
+        wait_for(tab, "document.body.innerText.includes('2 texts')")
+        assert read_texts(wavs.parent / METADATA)["b"] == "Half a"
+        assert tab.problems == []
+        tab.close()
+
+
+LEAVE = "location.hash = '#/speak'"
+SWITCH = "(() => { const one = document.getElementById('interface'); one.value = 'fa'; "
+SWITCH += "one.dispatchEvent(new Event('change')); })()"
+BREAK = "AudioWorklet.prototype.addModule = () => Promise.reject(new Error('no module'))"
+
+
+@pytest.mark.parametrize("broken, then", [(False, LEAVE), (False, SWITCH), (True, "null")])
+def test_the_microphone_is_off_once_nobody_records(browser, server, broken, then):
+    tab = show(browser, server, "recordings/ada", "en")
+    tab.evaluate(
+        "navigator.mediaDevices.getUserMedia = async () => "
+        "(window.heard = new AudioContext().createMediaStreamDestination().stream)"
+    )
+    if broken:
+        tab.evaluate(BREAK)
+    tab.evaluate("document.querySelector('button.record').click()")
+    if not broken:
+        wait_for(tab, "document.querySelector('button.record').textContent.includes('Stop')")
+        assert tab.evaluate("heard.getTracks()[0].readyState") == "live"
+    tab.evaluate(then)
+    wait_for(tab, "window.heard?.getTracks()[0].readyState === 'ended'")
+    tab.close()
+
+
+def wait_for(tab, condition):
+    end = time.monotonic() + SECONDS
+    while not tab.evaluate(condition):
+        assert time.monotonic() < end, tab.problems
+        time.sleep(0.05)
 
 
 def test_both_languages_say_the_same(browser, server):

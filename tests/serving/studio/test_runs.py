@@ -1,9 +1,12 @@
 """What a studio reads of a run, and of a comparison, without training or speaking anything."""
 
 import json
+import shutil
+from functools import partial
 
 import pytest
 
+from myxtts import atomic
 from myxtts.audio.io import read_audio, write_wav
 from myxtts.audio.streaming import wav_header
 from myxtts.errors import UserError
@@ -12,9 +15,9 @@ from myxtts.serving.studio.comparisons import Comparisons, Side, _steps, check_s
 from myxtts.serving.studio.corpora import Corpora
 from myxtts.serving.studio.event_files import EventFiles
 from myxtts.serving.studio.jobs import Jobs
-from myxtts.serving.studio.places import COMPARISONS, Places, write_card
+from myxtts.serving.studio.places import COMPARISONS, RUNS, Places, read_card, write_card
 from myxtts.serving.studio.progress import read_progress
-from myxtts.serving.studio.runs import _merged, _settings
+from myxtts.serving.studio.runs import Runs, _copy_whole, _merged, _settings
 
 TIMES = {"data_ms": 10.0, "compute_ms": 90.0, "device_ms": 80.0, "stall_ms": 20.0}
 
@@ -82,6 +85,85 @@ def test_own_settings_go_before_the_usual_ones_but_not_before_what_was_chosen(tm
     found = _merged(own, usual)
     assert found["training"]["save_interval"] == 7 and found["training"]["max_steps"] == 100
     assert found["model"] == {"use_gst": False}
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """The runs of a studio with one corpus, whose jobs end as soon as they are prepared."""
+    places = Places(tmp_path)
+    jobs = Jobs(places)
+    corpora = Corpora(places, jobs)
+    name = corpora.create("Ada", "en")["id"]
+    metadata = places.of("corpora") / name / "metadata.csv"
+    metadata.write_text("a|One.|One.\nb|Two.|Two.\n")
+    monkeypatch.setattr(jobs, "start", lambda *words: words[-1]())
+    return Runs(places, jobs, corpora)
+
+
+def test_a_run_is_resumed_with_the_settings_that_it_was_begun_with(runs, tmp_path):
+    name = runs.create("Ada", "ada", "tiny", 100, None, False)["id"]
+    path = tmp_path / RUNS / name / "settings.yaml"
+    before = path.read_text()
+    (tmp_path / "settings.yaml").write_text("model:\n  use_gst: false\n")
+    runs.resume(name, None, None)
+    assert path.read_text() == before
+    assert runs.resume(name, 200, None)["steps"] == 200
+    assert path.read_text() == before.replace("max_steps: 100\n", "max_steps: 200\n")
+
+
+def test_a_training_that_does_not_start_changes_nothing(runs, tmp_path, monkeypatch):
+    name = runs.create("Ada", "ada", "tiny", 100, None, False)["id"]
+
+    def refuse(*words):
+        raise UserError("too many")
+
+    monkeypatch.setattr(runs._jobs, "start", refuse)
+    with pytest.raises(UserError):
+        runs.resume(name, 200, None)
+    with pytest.raises(UserError):
+        runs.create("Ada", "ada", "tiny", 100, None, False)
+    assert [one.name for one in (tmp_path / RUNS).iterdir()] == [name]
+    assert read_card(tmp_path / RUNS / name)["steps"] == 100
+    assert "max_steps: 100\n" in (tmp_path / RUNS / name / "settings.yaml").read_text()
+
+
+def test_a_voice_is_copied_as_one_save_has_written_it(tmp_path, monkeypatch):
+    def save(number):
+        with atomic.new_folder(tmp_path / "voice") as draft:
+            for name in ("voice.json", "weights"):
+                (draft / name).write_text(str(number))
+
+    copied = []
+
+    def copy(source, target):
+        copied.append(shutil.copyfile(source, target))
+        if len(copied) == 1:
+            save(2)  # between the first file and the second one
+
+    copytree = partial(shutil.copytree, copy_function=copy)
+    monkeypatch.setattr(shutil, "copytree", copytree)
+    save(1)
+    target = tmp_path / "kept"
+    target.mkdir()
+    _copy_whole(tmp_path / "voice", target)
+    assert {one.read_text() for one in target.iterdir()} == {"2"}
+    monkeypatch.setattr(shutil, "copytree", lambda *words, **options: save(3))
+    with pytest.raises(UserError, match="just now"):
+        _copy_whole(tmp_path / "voice", target)
+
+
+def test_an_unfinished_copy_of_a_voice_leaves_no_folder(runs, tmp_path):
+    name = runs.create("Ada", "ada", "tiny", 100, None, False)["id"]
+    with pytest.raises(UserError, match="not written a voice"):
+        runs.keep(name, "Kept")
+    assert list((tmp_path / "voices").iterdir()) == []
+
+
+def test_a_history_of_an_earlier_version_has_no_times(tmp_path):
+    lines = [{"step": step, "loss": 1.0, "data_ms": 1.0} for step in (1, 2)]
+    (tmp_path / "history.jsonl").write_bytes(b"".join(encode_line(one).text for one in lines))
+    found = read_progress(tmp_path, 10)
+    assert found["step"] == 2 and "seconds_left" not in found
 
 
 # Comparisons

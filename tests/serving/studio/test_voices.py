@@ -7,8 +7,9 @@ import httpx
 import pytest
 
 from myxtts.resources import default_voice
+from myxtts.serving.studio import voices
 from myxtts.serving.studio.jobs import FINISHED
-from tests.helpers.speech_server import running
+from tests.helpers.speech_server import SECONDS, running
 from tests.helpers.studio_client import StudioClient
 
 
@@ -35,6 +36,16 @@ def test_a_voice_that_is_put_into_the_folder_is_served(client, folder):
     assert "kept" in [one["id"] for one in listed]
     (folder / "voices" / "kept").unlink()
     assert [one["id"] for one in client.ok(client.get("voices"))["voices"]] == before
+
+
+def test_a_voice_is_served_though_nobody_looks_at_the_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(voices, "_LOOK_SECONDS", 0.05)
+    with running(tmp_path / "clones", studio=tmp_path) as server:
+        (tmp_path / "voices" / "kept").symlink_to(default_voice())
+        until = time.monotonic() + SECONDS
+        while server.service.voices.named("kept") is None:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 def test_the_same_voice_is_not_compared_with_itself(client):

@@ -1,5 +1,5 @@
 // Sound: playing one thing at a time, recording from the microphone, and files of it.
-import { blob, el, t } from "./core.js";
+import { blob, el, onLeave, t } from "./core.js";
 
 let player = null, playing = null;
 
@@ -17,6 +17,7 @@ export function playButton(path, label, line) {
     halt();
     if (was) return;
     playing = button;
+    onLeave(halt);
     button.set(true);
     try {
       const content = await blob(typeof path === "function" ? path() : path);
@@ -51,12 +52,17 @@ export class Recorder {
     const quiet = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
     try { this.stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1, ...quiet } }); }
     catch { throw new Error(t("microphoneRefused")); }
+    try { await this.connect(onlevel); } catch (error) { this.close(); throw error; }
+  }
+
+  async connect(onlevel) {
     this.context = new AudioContext();
     await this.context.audioWorklet.addModule("/studio/static/recorder.js");
     this.parts = [];
     const source = this.context.createMediaStreamSource(this.stream);
     this.node = new AudioWorkletNode(this.context, "recorder", { numberOfOutputs: 0 });
     this.node.port.onmessage = ({ data }) => {
+      if (data === null) return this.ended?.();
       let peak = 0;
       const samples = new Int16Array(data.length);
       for (let i = 0; i < data.length; i++) {
@@ -70,25 +76,40 @@ export class Recorder {
     source.connect(this.node);
   }
 
-  stop() {
-    this.stream.getTracks().forEach(one => one.stop());
-    this.node.disconnect();
+  // Ends with what was said last, which the worklet still holds.
+  async stop() {
+    await new Promise(done => {
+      this.ended = done;
+      this.node.port.postMessage(null);
+      setTimeout(done, 500);
+    });
     const rate = this.context.sampleRate;
-    this.context.close();
+    this.close();
     return wavOf(this.parts, rate);
+  }
+
+  close() {
+    this.stream.getTracks().forEach(one => one.stop());
+    this.node?.disconnect();
+    if (this.context && this.context.state !== "closed") this.context.close();
   }
 }
 
 // Record, stop, listen: calls `taken` with each recording.
 export function recordControls(line, taken) {
-  let recorder = null;
+  let recorder = null, left = false;
+  onLeave(() => { left = true; recorder?.close(); recorder = null; });
   const level = el("meter", { min: 0, max: 1, low: 0.05, high: 0.95, optimum: 0.5, value: 0, "aria-label": t("level"), hidden: true });
   const button = el("button", { type: "button", className: "record" }, t("record"));
   button.onclick = async () => {
     line.set("");
     if (recorder) {
-      const sound = recorder.stop();
+      const own = recorder;
       recorder = null;
+      button.disabled = true;
+      const sound = await own.stop();
+      if (left) return;
+      button.disabled = false;
       button.textContent = t("record");
       level.hidden = true;
       return taken(sound);
@@ -98,6 +119,7 @@ export function recordControls(line, taken) {
     try {
       let loudest = 0;
       await own.start(peak => { loudest = Math.max(peak, loudest * 0.9); level.value = loudest; if (peak >= 0.999) line.set(t("tooLoud"), "error"); });
+      if (left) return own.close();
       recorder = own;
       button.textContent = t("stopRecording");
       level.hidden = false;

@@ -131,19 +131,30 @@ export const blob = async path => (await ask(path.startsWith("/") ? path : api(p
 export const put = async (path, body) => (await ask(api(path), { method: "PUT", body })).json();
 
 // An upload that tells how far it is, which fetch cannot.
-export function upload(path, body, onprogress) {
+export async function upload(path, body, onprogress) {
+  const send = () => sendOnce(path, body, onprogress);
+  let answer;
+  // A refusal may arrive as a broken connection, while the rest is still being sent.
+  try { answer = await send(); } catch (error) {
+    if (!await refreshToken().catch(() => false)) throw error;
+    answer = await send();
+  }
+  if (answer.status === 403 && await refreshToken()) answer = await send();
+  if (answer.status === 401) { $("keyed").hidden = false; $("key").focus(); }
+  if (answer.status === 200) return JSON.parse(answer.responseText);
+  let said = t("answered", { status: answer.status });
+  try { said = JSON.parse(answer.responseText).error.message; } catch { /* it is no answer of the API */ }
+  throw new Error(said);
+}
+
+function sendOnce(path, body, onprogress) {
   return new Promise((done, failed) => {
     const request = new XMLHttpRequest();
     request.open("PUT", api(path));
     for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
     request.upload.onprogress = event => onprogress(event.loaded / Math.max(1, event.total));
     request.onerror = () => failed(new Error(t("unreachable")));
-    request.onload = () => {
-      if (request.status === 200) return done(JSON.parse(request.responseText));
-      try { failed(new Error(JSON.parse(request.responseText).error.message)); } catch {
-        failed(new Error(t("answered", { status: request.status })));
-      }
-    };
+    request.onload = () => done(request);
     request.send(body);
   });
 }
@@ -158,7 +169,10 @@ export function download(content, name) {
 
 // Asks again and again while a view is shown; another view ends it.
 let life = 0;
-export const newLife = () => ++life;
+const leaving = [];
+// What ends with the view that is shown now: sounds, and the microphone.
+export const onLeave = end => { leaving.push(end); };
+export const newLife = () => { for (const end of leaving.splice(0)) end(); return ++life; };
 export function poll(seconds, look) {
   const own = life;
   const step = async () => {

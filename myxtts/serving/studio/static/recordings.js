@@ -145,15 +145,16 @@ function readingPanel(name, added) {
 
 function clipTable(name) {
   const line = note(), body = el("tbody"), counts = {}, dropped = el("p", { className: "muted" });
+  const rows = new Map();
   let view = "all", start = 0, seen = null, total = 0;
-  const filter = select([], view, () => { view = filter.value; start = 0; refresh(); });
+  const filter = select([], view, () => { view = filter.value; start = 0; turn(); });
   const undo = action(t("undo"), async () => {
     const { id } = await post(`corpora/${name}/undo`);
     say(id ? t("undone", { id }) : t("nothingToUndo"));
     await refresh();
   }, line, "plain");
   const pager = el("span", { className: "muted" });
-  const move = by => { start = Math.max(0, Math.min(start + by * PER_PAGE, Math.floor(Math.max(0, total - 1) / PER_PAGE) * PER_PAGE)); refresh(); };
+  const move = by => { start = Math.max(0, Math.min(start + by * PER_PAGE, Math.floor(Math.max(0, total - 1) / PER_PAGE) * PER_PAGE)); turn(); };
   const back = el("button", { type: "button", className: "plain small", onclick: () => move(-1) }, t("previous"));
   const next = el("button", { type: "button", className: "plain small", onclick: () => move(1) }, t("next"));
   const heads = ["play", "text", "length", "remarks", ""].map(one => el("th", { scope: "col" }, one ? t("column_" + one) : el("span", { className: "hidden" }, t("column_act"))));
@@ -164,27 +165,51 @@ function clipTable(name) {
   const row = one => {
     const said = note();
     const text = el("input", { value: one.text, dir: "auto", "aria-label": t("textOf", { id: one.id }), disabled: one.excluded });
-    let saved = one.text;
-    text.onchange = async () => {
-      if (text.value === saved) return;
+    let saved = one.text, sent = null, sending = null;
+    const send = async value => {
       said.set("");
       try {
-        await post(`corpora/${name}/clips/${one.id}`, { text: text.value });
-        saved = text.value;
+        await post(`corpora/${name}/clips/${one.id}`, { text: value });
+        saved = value;
         said.set(t("saved"), "good");
       } catch (error) { said.set(error.message, "error"); }
+      sent = null;
+    };
+    text.onchange = text.onblur = () => {
+      if (text.value === saved || text.value === sent) return;
+      sending = send(sent = text.value);
     };
     text.onkeydown = event => { if (event.key === "Enter") { event.preventDefault(); text.blur(); const rows = [...body.querySelectorAll("input")]; rows[rows.indexOf(text) + 1]?.focus(); } };
     const out = action(one.excluded ? t("include") : t("exclude"), async () => {
+      await sending;
       await post(`corpora/${name}/clips/${one.id}`, { excluded: !one.excluded });
+      rows.delete(one.id);
       await refresh();
     }, said, "plain small");
     out.setAttribute("aria-label", `${out.textContent}: ${one.id}`);
     const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: one.dropped }) : ""].filter(Boolean).join(" · ");
-    return el("tr", {}, el("td", {}, playButton(`corpora/${name}/clips/${one.id}/audio`, t("playClip", { id: one.id }), said)),
+    const made = el("tr", {}, el("td", {}, playButton(`corpora/${name}/clips/${one.id}/audio`, t("playClip", { id: one.id }), said)),
       el("td", { className: "wide" }, text, said), el("td", { className: "number" }, duration(one.seconds)),
       el("td", { className: one.dropped ? "error" : "muted", dir: "auto" }, remark), el("td", {}, out));
+    const isTyped = () => text === document.activeElement || text.value !== saved;
+    const take = now => { if (text.value === saved && text.value !== now.text) text.value = saved = now.text; };
+    rows.set(one.id, { made, isTyped, take });
+    return made;
   };
+  // Rows that somebody types in, or whose text is not saved yet, stay as and where they are.
+  const draw = clips => {
+    const kept = new Map([...rows].filter(([, one]) => one.isTyped()));
+    const old = new Set([...kept.values()].map(one => one.made));
+    for (const one of [...body.children]) if (!old.has(one)) one.remove();
+    rows.clear();
+    for (const [id, one] of kept) rows.set(id, one);
+    clips.forEach((one, i) => {
+      kept.get(one.id)?.take(one);
+      const wanted = kept.get(one.id)?.made ?? row(one);
+      if (body.children[i] !== wanted) body.insertBefore(wanted, body.children[i] ?? null);
+    });
+  };
+  const turn = () => { rows.clear(); return refresh(); };
   async function refresh() {
     try {
       const found = await get(`corpora/${name}/clips?view=${view}&start=${start}&count=${PER_PAGE}`);
@@ -197,14 +222,13 @@ function clipTable(name) {
       dropped.textContent = found.problem ?? (reasons.length ? t("wouldBeDropped", { what: reasons.map(([reason, n]) => `${number(n)} × ${reason}`).join(", ") }) : "");
       dropped.className = found.problem ? "error" : "muted";
       undo.disabled = !found.edits;
-      body.replaceChildren(...found.clips.map(row));
+      draw(found.clips);
       pager.textContent = t("ofClips", { from: number(total ? start + 1 : 0), to: number(start + found.clips.length), of: number(total) });
       back.hidden = next.hidden = total <= PER_PAGE;
     } catch (error) { line.set(error.message, "error"); }
   }
-  // Rows that somebody types in stay as they are.
   const changed = key => {
-    if (key === seen || body.contains(document.activeElement) && document.activeElement.tagName === "INPUT") return;
+    if (key === seen) return;
     seen = key;
     refresh();
   };

@@ -1,5 +1,5 @@
 // Speak, clone and export.
-import { action, ask, attempt, blob, confirmed, download, el, field, get, languageName, note, number, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
+import { action, ask, attempt, blob, confirmed, download, el, field, get, languageName, note, number, onLeave, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { recordControls, wavOf } from "./audio.js";
 import { voiceOptions } from "./compare.js";
 
@@ -101,7 +101,7 @@ export function showSpeak(main, _, query) {
     attempt(speak, line, () => run().catch(error => { halt(); if (error.name === "AbortError") line.set(t("stopped")); else throw error; }));
   };
   stop.onclick = halt;
-  window.addEventListener("hashchange", halt, { once: true });
+  onLeave(halt);
   main.append(el("h2", {}, t("speak")), el("div", { className: "grid" }, form, clonePanel()));
   poll(4, async () => {
     state.voices = (await get("voices")).voices;
