@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -119,6 +119,13 @@ def notify(hook: Hook, say: Callable[[Any], None]) -> None:
         hook.note_failure(error)
 
 
+class Room(NamedTuple):
+    """What was done about a step that ran out of memory."""
+
+    is_freed: bool  # the device of the cache that it held
+    can_repeat: bool
+
+
 class OutOfMemory(UserError):
     """A batch did not fit."""
 
@@ -197,7 +204,7 @@ class TrainingLoop:
     clock: Callable[[], float] = time.perf_counter
     steps_per_call: int = 1
     # Frees memory for a step that has failed after so many, if that step can be taken once more.
-    make_room: Callable[[int], bool] = lambda done: False
+    make_room: Callable[[int], Room] = lambda done: Room(False, False)
     _pending: _Pending | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -296,8 +303,10 @@ class TrainingLoop:
             try:
                 metrics = self._call(group, first)
             except tf.errors.ResourceExhaustedError as error:
-                if not self.make_room(self.done):
-                    raise OutOfMemory(self._describe_batch(group.batches[0])) from error
+                room = self.make_room(self.done)
+                if not (room.is_freed and room.can_repeat):
+                    shown = self._describe_batch(group.batches[0], room.is_freed)
+                    raise OutOfMemory(shown) from error
         count, frames = _size(group.batches[0])
         timeline.called(len(group) * count * frames, f"{count} x {frames}", self.step.is_new)
         self.done += len(group)
@@ -356,11 +365,13 @@ class TrainingLoop:
             return COMPILING
         return f"step {self.done + 1:,} of {self.total_steps:,}"
 
-    def _describe_batch(self, batch: Mapping[str, tf.Tensor]) -> str:
+    def _describe_batch(self, batch: Mapping[str, tf.Tensor], had_cache: bool) -> str:
         count, frames = _size(batch)
+        first = "Resume with --cache-on-device off, which had taken memory of the device. Or lower"
         return (
             f"out of memory at step {self.done + 1}, on a batch of {count} utterances of up to "
-            f"{frames} frames: {', '.join(self.ids_of(np.asarray(batch['index'])))}. Lower "
+            f"{frames} frames: {', '.join(self.ids_of(np.asarray(batch['index'])))}. "
+            f"{first if had_cache else 'Lower'} "
             "--batch-size (and raise --grad-accum by as much), set --max-frames-per-batch, or drop "
             "long utterances with --max-mel-frames; all checkpoints are intact"
         )

@@ -8,8 +8,11 @@ import tensorflow as tf
 
 from myxtts.training.steps import CompiledStep
 
-# An optimizer that counts its updates has a variable of this name.
-ITERATIONS = "iterations"
+# How Keras calls the variable in which an optimizer counts its updates.
+ITERATIONS = "iteration"
+# What a step changes before it has had all its memory: a discriminator learns next to the model, a
+# scaled loss may skip an update, gradients add up one by one, and the means of losses come first.
+EARLY = ("adversary", "dynamic_scale", "gradient_accumulator", "balance/means")
 
 
 class Counters:
@@ -24,10 +27,7 @@ class Counters:
             name: one for name, one in variables.items() if tf.as_dtype(one.dtype).is_integer
         }
         self._began = {name: _values(one) for name, one in self._variables.items()}
-        # A discriminator learns next to the model, and a scaled loss may skip an update.
-        self.is_simple = waits and not any(
-            "adversary" in name or "dynamic_scale" in name for name in variables
-        )
+        self.is_simple = waits and not any(early in name for name in variables for early in EARLY)
 
     def rewind(self, steps: int, single: bool) -> bool:
         """Set all to what they are after so many steps; False where that cannot be told.

@@ -34,7 +34,7 @@ from myxtts.training.hooks.saving import METRIC, Saved, SavingHook, Scores
 from myxtts.training.hooks.tensorboard import Boards
 from myxtts.training.hooks.validation import Scoring, ValidationHook, mean_mel_loss
 from myxtts.training.hooks.workers import WorkerTimes
-from myxtts.training.loop import Hook, Listener, TrainingLoop
+from myxtts.training.loop import Hook, Listener, Room, TrainingLoop
 from myxtts.training.repeating import Counters, repeatable
 from myxtts.training.run_folder import alone_in, describe_step, own_state, state_to_resume
 from myxtts.training.sources import batches_per_epoch, endless
@@ -215,19 +215,22 @@ class TrainingRun:
         logger.info("%s after %d steps; the step ran %s", ending, loop.done, ran)
         return ending
 
-    def _room_maker(self, source, wired: Wiring, done: int) -> Callable[[int], bool]:
+    def _room_maker(self, source, wired: Wiring, done: int) -> Callable[[int], Room]:
         """What frees the device of the cache for a step that failed, if it can be taken again."""
-        if not hasattr(source, "tenancy") or self.replicas.count > 1:
-            return lambda steps: False  # the others would wait for a sum that never comes
+        if not hasattr(source, "tenancy"):
+            return lambda steps: Room(False, False)
         optimizer = wired.optimizer
         # Weights decay as soon as they were read.
         waits = bool(optimizer.global_clipnorm) and not optimizer.weight_decay
         counters = Counters(wired.variables, waits)
 
-        def make_room(steps: int) -> bool:
-            can_repeat = repeatable(wired.step, counters, steps - done, self.steps_per_call)
+        def make_room(steps: int) -> Room:
+            # Several workers cannot: the others would wait for a sum that never comes.
+            can_repeat = self.replicas.count == 1 and repeatable(
+                wired.step, counters, steps - done, self.steps_per_call
+            )
             freed = source.tenancy.give_way(f"step {steps + 1} ran out of memory")
-            return freed and can_repeat
+            return Room(freed, can_repeat)
 
         return make_room
 

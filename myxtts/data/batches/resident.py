@@ -117,7 +117,7 @@ class Residence:
         gc.collect()
         if why and had:
             logger.warning(
-                "%s: the copy of the cache on %s is freed, and the host reads on",
+                "%s: the copy of the cache on %s is freed; batches are read by the host now",
                 why,
                 name_of(self.device),
             )
@@ -126,14 +126,14 @@ class Residence:
     def _copy(self) -> None:
         """Copy everything, or say why not; a run never ends by what was only to make it faster."""
         began = time.perf_counter()
-        why = self._shortage(size=self.bytes)
         try:
+            why = self._shortage(size=self.bytes)
             held = None if why else {n: self._copied(array) for n, array in self._arrays.items()}
         except _Stopped:
             return
         except tf.errors.ResourceExhaustedError:
             why = f"{name_of(self.device)} has no room for {self.bytes / 1e9:.3f} GB"
-        except (tf.errors.OpError, KeyError, ValueError) as error:
+        except (tf.errors.OpError, KeyError, ValueError, OSError, RuntimeError) as error:
             why = f"copying to {name_of(self.device)} failed ({error})"
         if why:
             self.is_over = True

@@ -175,9 +175,12 @@ def segment_epoch(
         (batch,) = source.batches(plan.part(number), 1, 0)
         return to_tensors(batch, options.device)
 
+    # What is traced is kept for all sources of this shape: it must not keep this one alive.
+    frames, silence = plan.frames, source.silence
+
     def gather(held: Held, rows: tf.Tensor, _: tf.Tensor) -> TensorBatch:
         at = rows[..., 0], rows[..., 1]
-        batch = cut_segments(held, names, plan.frames, source.silence, *at)
+        batch = cut_segments(held, names, frames, silence, *at)
         return {name: as_type(x, types.get(name, x.dtype)) for name, x in batch.items()}
 
     ends = np.minimum(np.arange(len(plan) + 1) * plan.batch_size, len(rows))
