@@ -28,7 +28,7 @@ def _say_dotted(text: str, language: Language) -> str:
     if not language.day_endings:
         return text
     before = "|".join(filter(None, language.day_endings))
-    numbers = r"(\d{1,4}\. (?:und|oder|bis) )?(\d{1,4})\."
+    numbers = r"(\d{1,2}\. (?:und|oder|bis) )?(\d{1,3})\."
     text = re.sub(
         rf"(?i)\b({before}) {numbers}(?= ([^\W\d_]+))",
         lambda m: m[0] if _begins(m[4], language) else _with_ending(m, language),
@@ -38,7 +38,7 @@ def _say_dotted(text: str, language: Language) -> str:
         return text
     nouns = "|".join(language.noun_endings)
     return re.sub(
-        rf"(?i)(?<![\d.,])(){numbers}(?= ({nouns})\b)",  # the empty group is the word before
+        rf"(?i)(?<![\w.,])(){numbers}(?= ({nouns})\b)",  # the empty group is the word before
         lambda m: _both(m, language.noun_endings[m[4].lower()], language),
         text,
     )
