@@ -9,6 +9,8 @@ _YEAR_FIRST = re.compile(r"(?<![\d./-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\d/-]|\.\d
 _DAY_FIRST = re.compile(r"(?<![\d./-])(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?![\d/-]|\.\d)")
 _TIME = re.compile(r"(?<![\d:.,])([01]?\d|2[0-3]):([0-5]\d)(?![\d:]|[.,]\d)")
 _LONGEST_MONTH = 31
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)\.? $")
+_LONGEST_WORD = 40
 
 
 def say_dates(text: str, language: Language) -> str:
@@ -49,8 +51,7 @@ def _day_first(match: re.Match[str], language: Language) -> str:
     if not 1 <= number <= _LONGEST_MONTH:
         return match[0]
     if "{ordinal}" in language.date:
-        ending = language.day_endings.get((before or "").lower(), language.day_endings[""])
-        day = spell_number(number, language.num2words_code or "en", "ordinal") + ending
+        day = _day_ordinal(number, before or "", language)
     elif number not in language.days:
         return match[0]
     else:
@@ -58,6 +59,11 @@ def _day_first(match: re.Match[str], language: Language) -> str:
     if year and language.year_words:
         month = f"{month} {language.year_words(int(year))}"
     return f"{before + ' ' if before else ''}{day} {month}"
+
+
+def _day_ordinal(number: int, before: str, language: Language) -> str:
+    ending = language.day_endings.get(before.lower(), language.day_endings[""])
+    return spell_number(number, language.num2words_code or "en", "ordinal") + ending
 
 
 def say_times(text: str, language: Language) -> str:
@@ -76,8 +82,8 @@ def _date(match: re.Match[str], day: str, month: str, year: str, language: Langu
         return match[0]
     name = language.months[place - 1]
     if "{ordinal}" in language.date:
-        words = spell_number(number, language.num2words_code or "en", "ordinal")
-        return language.date.format(ordinal=words, month=name, year=year)
+        day = _day_ordinal(number, word_before(match), language)
+        return language.date.format(ordinal=day, month=name, year=year)
     if language.year_words is not None:
         year = language.year_words(int(year))
     day = language.days.get(number, str(number))
@@ -88,3 +94,10 @@ def _time(match: re.Match[str], language: Language) -> str:
     hour, minute = int(match[1]), int(match[2])
     words = language.clock if minute else language.full_hour
     return words.format(hour=language.hours.get(hour, hour), minute=minute)
+
+
+def word_before(match: re.Match[str]) -> str:
+    """The word before a match, without the dot of an abbreviation, or nothing."""
+    start = max(match.start() - _LONGEST_WORD, 0)
+    found = _WORD_BEFORE.search(match.string[start : match.start()])
+    return found[1] if found else ""

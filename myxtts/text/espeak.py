@@ -4,11 +4,14 @@ import ctypes
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
+
+from myxtts.text.errors import TextError
 
 SYNCHRONOUS, DONT_EXIT = 0x02, 0x8000  # of espeak_Initialize
 UTF8, IPA, WITH_TIES = 1, 0x02, 0x80  # of espeak_TextToPhonemes
 _TIE = 0x361  # a character above two letters
+_REINSTALL = "install it again: pip install --force-reinstall espeakng-loader"
 
 
 class _Voice(ctypes.Structure):
@@ -21,6 +24,12 @@ class _Voice(ctypes.Structure):
     )
 
 
+def _load_copy(library: str) -> ctypes.CDLL:
+    # Linux and macOS keep a file that is deleted as long as it is loaded; Windows keeps it.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        return ctypes.CDLL(str(shutil.copy(library, Path(folder))))
+
+
 class Espeak:
     """One copy of the library with one voice, that of a language code such as `en-us`.
 
@@ -29,15 +38,23 @@ class Espeak:
     """
 
     def __init__(self, library: str, data: str, voice: str):
-        # Linux and macOS keep a file that is deleted as long as it is loaded; Windows keeps it.
-        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            copy = shutil.copy(library, Path(folder))
-            self._library = ctypes.CDLL(str(copy))
+        try:
+            self._library = _load_copy(library)
+        except OSError as error:
+            raise TextError(
+                f"cannot load espeak-ng from {library} (data in {data}): {error}. It is copied to "
+                f"{gettempdir()} and loaded from there: if that folder is full, read-only or "
+                f"mounted noexec, set TMPDIR to another one; otherwise {_REINSTALL}"
+            ) from error
         if self._library.espeak_Initialize(SYNCHRONOUS, 0, data.encode(), DONT_EXIT) <= 0:
-            raise RuntimeError(f"espeak-ng cannot open its data in {data}")
+            raise TextError(
+                f"espeak-ng, loaded from {library}, cannot open its data in {data}: {_REINSTALL}"
+            )
         found = next((one for one, code in self._voices() if code == voice), None)
         if found is None or self._library.espeak_SetVoiceByName(found) != 0:
-            raise RuntimeError(f"espeak-ng has no voice {voice!r}")
+            raise TextError(
+                f"espeak-ng, loaded from {library}, has no voice {voice!r} in {data}: {_REINSTALL}"
+            )
         self._say = self._library.espeak_TextToPhonemes
         self._say.restype = ctypes.c_char_p
         self._say.argtypes = [ctypes.POINTER(ctypes.c_char_p), ctypes.c_int, ctypes.c_int]

@@ -78,6 +78,7 @@ class Language:
     full_hour: str = "{hour}"  # and one without minutes
     hours: Mapping[int, str] = field(default_factory=dict)  # that are not said as a number
     day_endings: Mapping[str, str] = field(default_factory=dict)  # by the word before, "am dritten"
+    noun_endings: Mapping[str, str] = field(default_factory=dict)  # without one, "dritter Stock"
     ordinal_marks: Mapping[str, tuple[str, str]] = field(
         default_factory=dict
     )  # after digits; an end of num2words' ordinal, and what is said instead
@@ -85,7 +86,8 @@ class Language:
     ordinals_before_nouns: Mapping[str, str] = field(default_factory=dict)  # ends that shorten
     says_hundreds: bool = False  # 1984 is nineteen hundred eighty-four
     number_repairs: tuple[tuple[str, str], ...] = ()  # patterns in what num2words says
-    agree: Callable[[str, str], str] | None = None  # a number in words, and the word after it
+    # A number in words, the word after it, and the word before it
+    agree: Callable[[str, str, str], str] | None = None
     abbreviation_words: Mapping[str, str] = field(default_factory=dict)  # "Dr." is "doktor"
     lower_case: Mapping[str, str] = field(default_factory=dict)  # letters with a case of their own
     foreign_forms: Mapping[str, str] = field(default_factory=dict)  # letters of other keyboards

@@ -3,7 +3,7 @@
 import re
 
 from myxtts.text.abbreviations import say_abbreviations
-from myxtts.text.dates import say_dates, say_times
+from myxtts.text.dates import say_dates, say_times, word_before
 from myxtts.text.language import Language, SymbolWords
 from myxtts.text.number_words import spell_number
 from myxtts.text.ordinals import say_ordinals
@@ -11,6 +11,7 @@ from myxtts.text.ordinals import say_ordinals
 # Some languages of num2words fail beyond this many digits, and no listener follows them there.
 _LONGEST_CARDINAL = 15
 _SAID_IN_HUNDREDS = range(1100, 2000)
+_WORD_AFTER = re.compile(r" ([^\W\d_]+)")
 # Every pattern starts where no digit precedes: otherwise a long run of digits is scanned again
 # from each of its digits. After a space a number may start, so the groups of one are limited.
 _COMMA_NUMBER = r"(?<![\d.,])(?:\d{1,3}(?:[.\u202f\xa0 ]\d{3}){1,6}|\d+)(?:,\d+)?(?!\d)"
@@ -35,8 +36,10 @@ def _spell_before(match: re.Match[str], language: Language) -> str:
     spoken = _spell_whole(match[0], language)
     if language.agree is None:
         return spoken
-    following = re.match(r" ([^\W\d_]+)", match.string[match.end() :])
-    return language.agree(spoken, following[1].lower()) if following else spoken
+    following = _WORD_AFTER.match(match.string, match.end())
+    if following is None:
+        return spoken
+    return language.agree(spoken, following[1].lower(), word_before(match).lower())
 
 
 def _say_signs(text: str, words: SymbolWords, language: Language) -> str:

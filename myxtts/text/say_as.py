@@ -6,9 +6,11 @@ rule for it.
 
 import re
 
+from myxtts.text.errors import MissingExtraError
 from myxtts.text.languages import get_language
 from myxtts.text.languages.english import numbers as english
 from myxtts.text.languages.persian import numbers as persian
+from myxtts.text.ordinals import spell_ordinal
 
 _CHARACTERS = ("characters", "character", "spell-out", "verbatim", "digits")
 _DATE_ORDERS = {"mdy": (2, 0, 1), "dmy": (2, 1, 0), "ymd": (0, 1, 2), "ydm": (0, 2, 1)}
@@ -65,15 +67,10 @@ def _ordinal(text: str, language: str) -> str | None:
     value = int(digits[0])
     if language in ("en", "fa"):
         return english.ordinal(value) if language == "en" else persian.ordinal(value)
-    return _ordinal_of_num2words(value, get_language(language).num2words_code)
-
-
-def _ordinal_of_num2words(value: int, code: str | None) -> str | None:
+    row = get_language(language)
     try:
-        from num2words import num2words
-
-        return str(num2words(value, to="ordinal", lang=code)) if code else None
-    except (ImportError, NotImplementedError, TypeError, ValueError, OverflowError):
+        return spell_ordinal(value, row) if row.num2words_code else None
+    except (MissingExtraError, NotImplementedError, TypeError, ValueError, OverflowError):
         return None
 
 

@@ -1,5 +1,7 @@
 """Russian."""
 
+import re
+
 from myxtts.text.language import Language, SymbolWords, words
 from myxtts.text.languages.ordinals import genitive_ordinals, genitive_year
 
@@ -23,25 +25,52 @@ _CENTURIES = {
     19: ("тысяча девятисотого", "тысяча девятьсот"),
     20: ("двухтысячного", "две тысячи"),
 }
-_NOT_COUNTED = frozenset("а в во и из к на о от по с у я".split())
+# Before these a number stands by itself.
+_NOT_COUNTED = words(
+    "а без был была были было в во вы где для до если есть за и из или их к как когда ли либо "
+    "между мы на над не нет ни но о об он она они оно от перед по под при с со так там то только "
+    "ты у уже чтобы это я"
+)
+# After these it is a name: "глава два книги".
+_NUMBERED = re.compile(
+    "(?:вариант|верси|глав|групп|номер|пункт|раздел|рисун|сери|сезон|стать|страниц|таблиц|том|"
+    r"уров|урок|част|шаг|этап)\w{0,2}"
+)
+# An end in -а is a feminine as often as a genitive: "двадцать первого века".
+_FEMININE = words(
+    "буква глава голова группа девочка девушка задача звезда игра картина квартира книга комната "
+    "команда копейка кошка минута нога неделя ночь ошибка песня победа птица рука рыба секунда "
+    "семья собака статья сторона страна страница строка точка тысяча улица часть школа штука "
+    "машина женщина монета попытка"
+)
+_ACCUSATIVE = {"у": "а", "ю": "я"}
 
 
 def _year(year: int) -> str:
     return genitive_year(year, _ORDINALS, _CENTURIES, "года")
 
 
-def _agree(number: str, following: str) -> str:
-    """Say "двадцать одна книга" and "две книги": endings tell the gender well enough."""
+def _agree(number: str, following: str, before: str) -> str:
+    """Say "двадцать одна книга", "одну минуту" and "две книги", by endings and a list."""
     *head, last = number.split(" ")
-    if following in _NOT_COUNTED:
+    if following in _NOT_COUNTED or _NUMBERED.fullmatch(before):
         return number
-    if last == "один" and following.endswith(("а", "я")):
-        last = "одна"
-    elif last == "один" and following.endswith(("о", "е")):
-        last = "одно"
+    if last == "один":
+        last = _one(following)
     elif last == "два" and following.endswith(("и", "ы")):
         last = "две"
     return " ".join([*head, last])
+
+
+def _one(following: str) -> str:
+    """Say one before a noun, or before an adjective."""
+    if following in _FEMININE or following.endswith(("ая", "ия")):
+        return "одна"
+    nominative = following[:-1] + _ACCUSATIVE.get(following[-1], "")
+    if nominative in _FEMININE or following.endswith(("ую", "ию")):
+        return "одну"
+    is_neuter = following.endswith(("о", "ое")) and not following.endswith("го")
+    return "одно" if is_neuter else "один"
 
 
 RUSSIAN = Language(
@@ -63,7 +92,7 @@ RUSSIAN = Language(
     agree=_agree,
     number_repairs=(("^одна (?=тысяча)", ""),),
     clock="{hour} {minute}",
-    version=2,
+    version=3,
     abbreviation_words={
         "Проф.": "профессор",
         "проф.": "профессор",

@@ -36,6 +36,12 @@ _MONTH = re.compile(r"(?<!\d)(\d{1,2}) ?(?:月|がつ)")
 _DAY = re.compile(r"(?<!\d)(\d{1,2}) ?(?:日(?![間本])|にち)")
 _HOUR = re.compile(r"(?<!\d)(\d{1,2}) ?(?:時(?!間)|じ(?!かん))")
 _MINUTE = re.compile(r"(?<!\d)(\d{1,2}) ?(?:分|ふん|ぷん)")
+_FRACTION = re.compile(r"(?<![\d.])(\d{1,4}) ?分の ?(\d{1,4})(?![\d.])")
+# The first of a month is another word than one day: "5月1日" and "1日3回".
+_FIRST_OF_MONTH = re.compile(
+    r"(?:(?<=月)|(?<=ガツ)) ?1 ?(?:日(?![間目本])|にち)|(?<!\d)1 ?日(?= ?[(（][月火水木金土日])"
+)
+_ONE_DAY = re.compile(r"(?<!\d)1 ?(?:日(?![間本])|にち)")
 _LAST_HOUR, _LAST_MINUTE = 24, 59
 
 
@@ -44,8 +50,11 @@ def say_dates_in_kana(text: str) -> str:
     text = _ACRONYM.sub(lambda m: "".join(_LETTERS[letter] for letter in m[0]), text)
     text = _YEAR.sub(lambda m: kana(int(m[1]), _OF_YEARS) + "ネン", text)
     text = _MONTH.sub(lambda m: _listed(m, _MONTHS, "ガツ"), text)
+    text = _FIRST_OF_MONTH.sub("ツイタチ", text)
+    text = _ONE_DAY.sub("イチニチ", text)
     text = _DAY.sub(lambda m: _listed(m, _DAYS, ""), text)
     text = _HOUR.sub(_hour, text)
+    text = _FRACTION.sub(_fraction, text)
     return _MINUTE.sub(_minute, text)
 
 
@@ -69,6 +78,11 @@ def _hour(match: re.Match[str]) -> str:
     if number > _LAST_HOUR:
         return match[0]
     return (kana(number, _OF_HOURS) if number else "レイ") + "ジ"
+
+
+def _fraction(match: re.Match[str]) -> str:
+    parts, part = int(match[1]), int(match[2])
+    return f"{kana(parts)}ブンノ{kana(part)}" if parts and part else match[0]
 
 
 def _minute(match: re.Match[str]) -> str:

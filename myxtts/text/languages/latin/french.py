@@ -14,11 +14,12 @@ FRENCH = Language(
         *"juillet août septembre octobre novembre décembre".split(),
     ),
     ordinal_marks=dict.fromkeys(("er", "re", "e", "ème"), ("", "")),
+    number_repairs=(("(vingt|cent|million)s(?=ième$)", r"\1"),),
     special_ordinals={"1er": "premier", "1re": "première"},
     days={1: "premier"},
     clock="{hour} heures {minute}",
     full_hour="{hour} heures",
-    version=2,
+    version=3,
     abbreviation_words={
         "M.": "monsieur",
         "MM.": "messieurs",

@@ -1,6 +1,32 @@
 """German."""
 
+import re
+
 from myxtts.text.language import LATIN, Language, SymbolWords, words
+
+_BEFORE_DATIVE = "ab an auf aus bei in mit nach seit unter von vor zu anfang ende mitte".split()
+# Nouns that ordinals often stand before, by gender.
+_MASCULINE = "geburtstag platz rang satz spieltag stock tag teil versuch weltkrieg".split()
+_FEMININE = (
+    "auflage bundesliga etage folge generation halbzeit klasse liga minute person phase reihe "
+    "runde staffel stelle strophe stufe stunde woche".split()
+)
+_NEUTER = "jahr jahrhundert jahrtausend kapitel mal obergeschoss quartal semester".split()
+# "So. 3" may be the end of a sentence; before the day of a date or a time, it is Sunday.
+_WEEKDAYS = {
+    **{"Mo": "Montag", "Di": "Dienstag", "Mi": "Mittwoch", "Do": "Donnerstag", "Fr": "Freitag"},
+    **{"Sa": "Samstag", "So": "Sonntag"},
+}
+_WEEKDAY = re.compile(
+    rf"\b({'|'.join(_WEEKDAYS)})\.(?=,? (?:den )?\d{{1,2}}(?::\d\d|\. ?(?:\d{{1,2}}\.|[^\W\d])))"
+)
+
+
+def _prepare(text: str) -> str:
+    """Tell "Fr. 3. Mai", a Friday, and "Fr. 20", an amount in francs, from "Fr. Meier"."""
+    text = _WEEKDAY.sub(lambda match: _WEEKDAYS[match[1]], text)
+    return re.sub(r"\bFr\.(?= ?\d)", "Franken", text)
+
 
 GERMAN = Language(
     code="de",
@@ -15,14 +41,22 @@ GERMAN = Language(
     ),
     day_endings={
         "": "r",
-        **dict.fromkeys("der dieser jeder".split(), ""),
-        **dict.fromkeys("am vom zum dem den bis ab des seit".split(), "n"),
+        **dict.fromkeys("der dieser jeder das ins dieses die diese eine jede".split(), ""),
+        **dict.fromkeys("am beim im vom zum zur dem den des bis ab seit".split(), "n"),
+        **dict.fromkeys("diesem diesen einem einen einer eines jedem jeden".split(), "n"),
+        **dict.fromkeys((f"{one} der" for one in _BEFORE_DATIVE), "n"),
     },
+    noun_endings={
+        **dict.fromkeys(_MASCULINE, "r"),
+        **dict.fromkeys(_FEMININE, ""),
+        **dict.fromkeys(_NEUTER, "s"),
+    },
+    prepare=_prepare,
     says_hundreds=True,
-    date="{ordinal}r {month} {year}",
+    date="{ordinal} {month} {year}",
     clock="{hour} uhr {minute}",
     full_hour="{hour} uhr",
-    version=2,
+    version=3,
     abbreviation_words={
         "Dr.": "doktor",
         "Prof.": "professor",

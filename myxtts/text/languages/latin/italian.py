@@ -1,6 +1,29 @@
 """Italian."""
 
+import re
+
 from myxtts.text.language import LATIN, Language, SymbolWords, words
+
+_MONTHS = (
+    *"gennaio febbraio marzo aprile maggio giugno".split(),
+    *"luglio agosto settembre ottobre novembre dicembre".split(),
+)
+# Before a month, and before a few nouns that are counted so, the sign of degrees is an ordinal's.
+_COUNTED = "anno giorno grado livello piano posto premio secolo turno".split()
+_ORDINAL = re.compile(rf"(?i)(?<=\d)°(?= (?:{'|'.join((*_MONTHS, *_COUNTED))})\b)")
+_DEGREES = re.compile(r"(?<![\d.,])(\d+(?:[.,]\d+)*)\s?°(?:\s?([CF])\b)?")
+_SCALES = {"C": " Celsius", "F": " Fahrenheit"}
+
+
+def _prepare(text: str) -> str:
+    """Tell degrees from ordinals: "30°" and "1° maggio"."""
+    return _DEGREES.sub(_degrees, _ORDINAL.sub("º", text))
+
+
+def _degrees(match: re.Match[str]) -> str:
+    words = "un grado" if match[1] == "1" else f"{match[1]} gradi"
+    return words + _SCALES.get(match[2], "")
+
 
 ITALIAN = Language(
     code="it",
@@ -9,14 +32,12 @@ ITALIAN = Language(
     alphabet=LATIN + "àèéìíîòóùú",
     espeak_voice="it",
     num2words_code="it",
-    months=(
-        *"gennaio febbraio marzo aprile maggio giugno".split(),
-        *"luglio agosto settembre ottobre novembre dicembre".split(),
-    ),
-    ordinal_marks={"º": ("", ""), "°": ("", ""), "ª": ("o", "a")},
+    prepare=_prepare,
+    months=_MONTHS,
+    ordinal_marks={"º": ("", ""), "ª": ("o", "a")},
     days={1: "primo"},
     clock="{hour} e {minute}",
-    version=2,
+    version=3,
     abbreviation_words={
         "Sig.": "signor",
         "Sig.ra": "signora",

@@ -1,17 +1,46 @@
 """Portuguese."""
 
+import re
+
 from myxtts.text.language import LATIN, Language, SymbolWords, words
 
 _FEMININE = {"um": "uma", "dois": "duas"}
-_NOT_COUNTED = frozenset("e de da a para".split())
+# Before these a number stands by itself.
+_NOT_COUNTED = words("a agora as contra da das ela elas era fora mas na nas nada para pela pelas")
+# After these it is a name: "o capítulo um trata".
+_NUMBERED = words(
+    "ato art artigo canal cap capítulo caso dia etapa exercício fase figura grupo item lição linha "
+    "no nível número opção parte passo pergunta ponto porta pág página quarto sala seção secção "
+    "tabela tema tomo unidade versão volume voo º"
+)
+_MASCULINE = words(
+    "aroma cinema clima coma cometa coração corações diagrama dia dilema diploma dogma drama "
+    "enigma esquema fantasma grama idioma lema mapa panorama pijama planeta poema poeta problema "
+    "programa quilograma sintoma sistema telegrama tema trauma"
+)
+_FEMININE_NOUNS = words(
+    "classe flor foto frase mulher mão moto noite nuvem nuvens parte rede série tarde vez voz"
+)
+_FEMININE_END = re.compile(r"\w{2,}(?:[çs]ão|[çs]ões|[dt]ades?|tudes?|[aiu]ge(?:m|ns))|\w+as?")
 
 
-def _agree(number: str, following: str) -> str:
-    """Say "vinte e uma casas": the ending of a noun tells its gender well enough."""
+def _agree(number: str, following: str, before: str) -> str:
+    """Say "vinte e uma casas", by the ending of the noun and lists."""
+    if following in _NOT_COUNTED or before in _NUMBERED or not _is_feminine(following):
+        return number
+    if "mil" not in number:
+        number = re.sub(r"([zch]ent)os\b", r"\1as", number)
     *head, last = number.split(" ")
-    if last in _FEMININE and following.endswith(("a", "as")) and following not in _NOT_COUNTED:
-        last = _FEMININE[last]
-    return " ".join([*head, last])
+    return " ".join([*head, _FEMININE.get(last, last)])
+
+
+def _is_feminine(noun: str) -> bool:
+    one = noun.removesuffix("s")
+    if one in _MASCULINE or noun in _MASCULINE:
+        return False
+    return bool({noun, one, noun.removesuffix("es")} & _FEMININE_NOUNS) or bool(
+        _FEMININE_END.fullmatch(noun)
+    )
 
 
 PORTUGUESE = Language(
@@ -30,7 +59,8 @@ PORTUGUESE = Language(
     agree=_agree,
     date="{day} de {month} de {year}",
     clock="{hour} e {minute}",
-    version=2,
+    hours={1: "uma", 2: "duas", 21: "vinte e uma", 22: "vinte e duas"},
+    version=3,
     abbreviation_words={
         "Sr.": "senhor",
         "Sra.": "senhora",

@@ -1,20 +1,51 @@
 """Spanish."""
 
+import re
+
 from myxtts.text.language import LATIN, Language, SymbolWords, words
 
-# After these a number stands by itself: "treinta y uno de mayo".
-_NOT_COUNTED = frozenset(
-    "a al como con de del e el en es la más menos o para por que son u y".split()
+# Before these a number stands by itself: "treinta y uno de mayo".
+_NOT_COUNTED = words(
+    "a al ante como con contra cuando de del desde donde e el en entre era es está están fue ha "
+    "hacia han hasta hay la más menos ni o para pero por que se según si sin sino sobre son "
+    "también tras u y ya"
 )
+# After these it is a name: "el capítulo uno explica".
+_NUMBERED = words(
+    "acto apartado art artículo canal cap capítulo caso día ejercicio escena fase figura grupo "
+    "habitación lección línea nivel no núm número opción pág página parte paso pregunta puerta "
+    "punto sala sección tabla tema tomo unidad versión volumen vuelo º"
+)
+_MASCULINE = words(
+    "aroma cinema clima cometa diagrama dilema diploma dogma drama día enigma esquema estigma "
+    "fantasma gorila idioma lema mapa mediodía panorama pijama planeta poema poeta prisma problema "
+    "programa sistema síntoma telegrama tema tranvía trauma"
+)
+_FEMININE = words(
+    "calle clase flor foto frase imagen imágenes ley leyes llave luz luce mano moto mujer "
+    "nave noche nube parte radio red serie tarde vez vece voz voce"
+)
+_FEMININE_END = re.compile(r"\w+(?:[cgstx]ión|[cgstx]iones|[dt]ad(?:es)?|tud(?:es)?|as?)")
+_STRESSED_A = words("agua alma ancla arma aula hacha hada hambre águila área")
 
 
-def _agree(number: str, following: str) -> str:
-    """Say "veintiún libros" and "veintiuna casas": the ending tells the gender well enough."""
-    if not number.endswith("uno") or following in _NOT_COUNTED:
+def _agree(number: str, following: str, before: str) -> str:
+    """Say "veintiún libros" and "veintiuna casas", by the ending of the noun and lists."""
+    if following in _NOT_COUNTED or before in _NUMBERED:
         return number
-    if following.endswith(("a", "as")):
-        return number[:-1] + "a"
+    if _is_feminine(following) and not (number == "uno" and following in _STRESSED_A):
+        number = number if "mil" in number else re.sub(r"(cient|quinient)os\b", r"\1as", number)
+        return re.sub("uno$", "una", number)
+    if not number.endswith("uno"):
+        return number
     return number[:-3] + "ún" if number.endswith("veintiuno") else number[:-1]
+
+
+def _is_feminine(noun: str) -> bool:
+    one = noun.removesuffix("s")
+    if one in _MASCULINE or noun in _MASCULINE:
+        return False
+    return bool({noun, one, noun.removesuffix("es")} & _FEMININE or _FEMININE_END.fullmatch(noun))
 
 
 SPANISH = Language(
@@ -33,7 +64,8 @@ SPANISH = Language(
     agree=_agree,
     date="{day} de {month} de {year}",
     clock="{hour} {minute}",
-    version=2,
+    hours={1: "una", 21: "veintiuna"},
+    version=3,
     abbreviation_words={
         "Sr.": "señor",
         "Sra.": "señora",
