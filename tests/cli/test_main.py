@@ -40,6 +40,7 @@ def test_the_commands_are_these():
         "train-vocoder",
         "finetune",
         "serve",
+        "studio",
         "synthesize",
         "export",
         "evaluate",

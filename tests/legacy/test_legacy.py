@@ -43,8 +43,9 @@ def test_its_cache_is_reused_to_the_byte_and_its_run_is_resumed(legacy):
     expected = json.loads((legacy / "expected" / "resumed.json").read_text())
     assert found.keys() == expected.keys()
     if any(found[name][0] != expected[name][0] for name in expected):
+        # Another processor rounds in another way, and so does Adam in one operation.
         norms = {name: value[1] for name, value in found.items()}
-        assert norms == pytest.approx({name: x[1] for name, x in expected.items()}, rel=1e-6)
+        assert norms == pytest.approx({name: x[1] for name, x in expected.items()}, rel=2e-6)
 
 
 def test_its_voice_speaks_the_same(legacy):

@@ -9,7 +9,6 @@ from myxtts.models.audio_encoder import AudioEncoder
 from myxtts.models.layers import (
     AttentionBlock,
     ConvBlock,
-    Dropout,
     LayerNorm,
     Modulation,
     gelu,
@@ -111,30 +110,6 @@ def test_values_and_gradients_are_those_of_keras(own, keras_has):
         results.append((said, tape.gradient(loss, x)))
     for found, expected in zip(*results, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_dropout_drops_its_share_and_keeps_the_mean():
-    layer, x = Dropout(0.1, seed=1), tf.ones([200, 100, 10])
-    dropped = layer(x, training=True).numpy()
-    kept = dropped[dropped != 0]
-    np.testing.assert_allclose(kept, 1 / 0.9, rtol=1e-4)
-    assert np.mean(dropped == 0) == pytest.approx(0.1, abs=0.003)
-    # No pattern between the two halves of one draw, nor between one call and the next.
-    is_dropped = dropped == 0
-    together = np.mean(is_dropped[..., ::2] & is_dropped[..., 1::2])
-    assert together == pytest.approx(0.01, abs=0.002)
-    again = layer(x, training=True).numpy() == 0
-    assert np.mean(is_dropped & again) == pytest.approx(0.01, abs=0.002)
-
-
-def test_dropout_follows_its_seed_and_rests_outside_of_training():
-    x = tf.constant(normal(3, TIME, DIM))
-    first, second = (Dropout(0.5, seed=7)(x, training=True) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-    assert Dropout(0.5)(x) is x
-    odd = Dropout(0.5, seed=7)(x[..., :3], training=True)
-    assert odd.shape == (3, TIME, 3)
-    assert np.mean(odd.numpy() == 0) > 0.2
 
 
 @pytest.mark.parametrize("kind", [ConvBlock, lambda dim: AttentionBlock(dim, 2)])
