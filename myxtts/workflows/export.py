@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from myxtts.errors import UserError
-from myxtts.workflows.exports.settings import REFUSED, TARGETS, ExportSettings, check_free
+from myxtts.workflows.exports.settings import TARGETS, ExportSettings, check_free
 
 Tell = Callable[[str], None]
 
@@ -25,16 +25,15 @@ def export(target: str, settings: ExportSettings, tell: Tell = print) -> None:
 
 
 def _writer(target: str) -> Callable[..., None]:
-    from myxtts.workflows.exports import engines, players
+    from myxtts.workflows.exports import engines, litert, players
 
     writers: dict[str, Callable[..., None]] = {
         "onnx": engines.export_onnx,
         "piper": players.export_piper,
         "sherpa": players.export_sherpa,
         "saved-model": engines.export_saved_model,
+        "litert": litert.export_litert,
     }
-    if target in REFUSED:
-        raise UserError(REFUSED[target])
     if target not in writers:
         raise UserError(f"unknown target {target!r}: choose one of {', '.join(TARGETS)}")
     return writers[target]

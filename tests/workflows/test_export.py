@@ -13,7 +13,7 @@ from safetensors import safe_open
 from myxtts.audio.io import write_wav
 from myxtts.checkpoints import CheckpointError, load_trainable, load_voice, weights_of
 from myxtts.checkpoints.files import describe, sealed
-from myxtts.cli.main import build_parser, main
+from myxtts.cli.main import main
 from myxtts.errors import UserError
 from myxtts.inference.errors import SynthesisError
 from myxtts.inference.synthesizer import Synthesizer
@@ -178,6 +178,27 @@ def test_a_saved_model_speaks_alike(run, tmp_path):
     assert "speak" in lines[-1] and "vocode" in lines[-1]
 
 
+def test_a_litert_model_speaks_alike(run, tmp_path):
+    target = tmp_path / "out"
+    export("litert", ExportSettings(str(run), target), quiet)
+    report = json.loads((target / "parity.json").read_text())
+    assert report["cases"] >= 6 and report["other_durations"] == 0 and report["rms"] < 3e-3
+    without = report["without_delegate"]
+    assert without["cases"] == report["cases"] and without["other_durations"] == 0
+    assert report["delegate"] == "XNNPACK" and report["other_samples"] == 0
+    described = json.loads((target / "voice.json").read_text())
+    assert described["speakers"] == ["anna", "ben"] and described["languages"] == ["en", "fa"]
+    assert (target / "tokenizer.json").is_file() and (target / "voice.tflite").is_file()
+    assert "| format | LiteRT |" in (target / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+def test_what_litert_does_not_run_is_refused(run, tmp_path):
+    settings = ExportSettings(str(run), tmp_path / "out", vocoder="griffin_lim")
+    with pytest.raises(UserError, match=r"griffin_lim .* is not converted to LiteRT"):
+        export("litert", settings, quiet)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_vocoder_of_an_export_is_the_one_that_it_has(folder):
     assert Synthesizer.load(folder, "istft").vocoder.name == "istft"
     assert Synthesizer.load(folder, "griffin_lim").vocoder.name == "griffin_lim"
@@ -301,16 +322,6 @@ def test_parity_counts_what_differs(engines):
     nothing = compare(cases, lambda case: said, lambda case: longer)
     assert nothing.mel is None and not nothing.holds
     assert compare(cases, lambda case: said, lambda case: said).holds
-
-
-def test_a_target_that_cannot_be_is_refused_with_its_reason(tmp_path, capsys):
-    with pytest.raises(UserError, match="LiteRT is not a target"):
-        export("litert", ExportSettings("anything", tmp_path / "x"))
-    words = ["export", "--voice", "anything", "--to", "litert", "-o", str(tmp_path / "x")]
-    with pytest.raises(SystemExit, match="2"):
-        build_parser(words).parse_args(words)
-    assert "Export to onnx" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_words_of_a_lexicon_are_not_those_of_the_command_line(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ from pathlib import Path
 from myxtts.cli.settings import add_vocoder, add_voice
 from myxtts.cli.terminal import add_command, import_tensorflow, print_line
 from myxtts.workflows.exports.settings import (
-    REFUSED,
     TARGETS,
     WEIGHTS,
     ExportSettings,
@@ -15,13 +14,11 @@ from myxtts.workflows.exports.settings import (
 
 
 def add(verbs: argparse._SubParsersAction) -> None:
-    about = "write a voice for onnxruntime, piper, sherpa-onnx or TensorFlow Serving"
+    about = "write a voice for onnxruntime, piper, sherpa-onnx, TensorFlow Serving or LiteRT"
     parser = add_command(verbs, "export", about, run)
     add_voice(parser, required=True)
     about = "what the voice is to run in"
-    parser.add_argument(
-        "--to", choices=TARGETS, type=_target, required=True, dest="target", help=about
-    )
+    parser.add_argument("--to", choices=TARGETS, required=True, dest="target", help=about)
     about = "what to write: a folder, or for piper a file that ends in .onnx"
     parser.add_argument("-o", "--output", metavar="PATH", type=Path, required=True, help=about)
     add_vocoder(parser)
@@ -36,13 +33,6 @@ def add(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument("--licence", metavar="TEXT", default="", help=about)
     about = "what the voice was trained on, for its model card"
     parser.add_argument("--training-data", metavar="TEXT", default="", help=about)
-
-
-def _target(name: str) -> str:
-    """A target's name; one that cannot be has its reason in the error."""
-    if name in REFUSED:
-        raise argparse.ArgumentTypeError(REFUSED[name])
-    return name
 
 
 def run(args: argparse.Namespace) -> None:

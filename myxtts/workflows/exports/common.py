@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from myxtts import atomic
 from myxtts.config.documents import MOST_JSON_BYTES, DocumentError, parse_json, read_document
 from myxtts.errors import UserError
 from myxtts.workflows.exports.settings import FLOAT32, ExportSettings
-from myxtts.workflows.parity import Case, Parity
+from myxtts.workflows.parity import Case, Parity, choose_cases
 
 if TYPE_CHECKING:
     from myxtts.checkpoints import Voice
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from myxtts.inference.synthesizer import Synthesizer
 
 CARD, REPORT = "MODEL_CARD.md", "parity.json"
+# A longer sentence is cut by a synthesizer, and by no player.
+_MOST_LETTERS = 120
 _EVALUATION = Path("evaluation", "evaluation.json")
 
 Tell = Callable[[str], None]
@@ -33,6 +37,34 @@ def speaker(synthesizer: "Synthesizer") -> Callable[[Case], "Speech"]:
         speaker=case.speaker,
         speaking_rate=case.speaking_rate,
     )
+
+
+def as_line(trained: "Synthesizer") -> Callable[[Case], "Speech"]:
+    """Says a case as one line, as players do with a sentence."""
+    say = speaker(trained)
+
+    def line(case: Case) -> "Speech":
+        speech = say(replace(case, text=first_line(case)))
+        return replace(speech, mel=np.zeros_like(speech.mel))  # which a player's graph has not
+
+    return line
+
+
+def first_line(case: Case) -> str:
+    """The first line of a case: players cut texts in their own way."""
+    from myxtts.inference.sentences import cut_sentences
+
+    return next(iter(cut_sentences(case.text, case.language)))
+
+
+def line_cases(voice: "Voice") -> list[Case]:
+    """The cases of a voice whose first line a synthesizer leaves whole."""
+    return [case for case in choose_cases(voice) if is_line(case)]
+
+
+def is_line(case: Case) -> bool:
+    """Whether a synthesizer leaves the first line of a case whole, as players do."""
+    return len(first_line(case)) <= _MOST_LETTERS
 
 
 def check_parity(parity: Parity, settings: ExportSettings) -> None:
@@ -50,7 +82,11 @@ def check_float32(settings: ExportSettings) -> None:
 
 
 def card_and_report(
-    trained: "Synthesizer", settings: ExportSettings, target: str, parity: Parity
+    trained: "Synthesizer",
+    settings: ExportSettings,
+    target: str,
+    parity: Parity,
+    more: dict[str, Any] | None = None,
 ) -> tuple[bytes, bytes]:
     """The contents of MODEL_CARD.md and of parity.json."""
     from myxtts.export.model_card import model_card
@@ -59,6 +95,7 @@ def card_and_report(
     facts = replace(facts, notes=(f"Compared with the trained voice: {parity}.",))
     text = model_card(trained.voice, facts, target, settings.weights, trained.vocoder.name)
     record = {"weights": settings.weights, "vocoder": trained.vocoder.name, **parity.as_dict()}
+    record |= more or {}
     return text.encode(), to_json(record)
 
 

@@ -14,23 +14,23 @@ from myxtts.workflows.exports.common import (
     CARD,
     REPORT,
     Tell,
+    as_line,
     card_and_report,
     check_parity,
+    first_line,
+    line_cases,
     new_folder,
     size_of,
-    speaker,
     to_json,
 )
 from myxtts.workflows.exports.settings import ExportSettings, check_free
-from myxtts.workflows.parity import Case, Parity, choose_cases, compare
+from myxtts.workflows.parity import Case, Parity, compare
 
 if TYPE_CHECKING:
     from myxtts.export.players import PlayerTable
     from myxtts.export.single_file import SingleFile
     from myxtts.inference.speech import Speech
     from myxtts.inference.synthesizer import Synthesizer
-# A longer sentence is cut by a synthesizer, and by no player.
-_MOST_LETTERS = 120
 
 
 def export_piper(trained: "Synthesizer", settings: ExportSettings, tell: Tell) -> None:
@@ -119,33 +119,11 @@ def _single_parity(
     from myxtts.models.onnx.graph import Graph
 
     spoken = _graph_speaker(trained, Graph(graph, settings.output), single.temperature)
-    cases = [
-        one
-        for one in choose_cases(trained.voice)
-        if one.language == single.language and len(_one_line(trained, one)) <= _MOST_LETTERS
-    ]
-    parity = compare(cases, _line_speaker(trained), spoken)
+    cases = [one for one in line_cases(trained.voice) if one.language == single.language]
+    parity = compare(cases, as_line(trained), spoken)
     tell(f"parity: {parity}")
     check_parity(parity, settings)
     return parity
-
-
-def _line_speaker(trained: "Synthesizer") -> Callable[[Case], "Speech"]:
-    """Says a case as one line, as players do with a sentence."""
-    say = speaker(trained)
-
-    def line(case: Case) -> "Speech":
-        speech = say(replace(case, text=_one_line(trained, case)))
-        return replace(speech, mel=np.zeros_like(speech.mel))  # which a player's graph has not
-
-    return line
-
-
-def _one_line(trained: "Synthesizer", case: Case) -> str:
-    """The first line of a case: players cut texts in their own way."""
-    from myxtts.inference.sentences import cut_sentences
-
-    return next(iter(cut_sentences(case.text, case.language)))
 
 
 def _graph_speaker(
@@ -157,7 +135,7 @@ def _graph_speaker(
     voice, rate = trained.voice, trained.spec.sample_rate
 
     def say(case: Case) -> "Speech":
-        text = _one_line(trained, case)
+        text = first_line(case)
         tokens = voice.tokenizer.encode(text, case.language)
         ids = with_padding(tokens)
         out = graph.run(

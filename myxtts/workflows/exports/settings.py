@@ -5,12 +5,7 @@ from pathlib import Path
 
 from myxtts.errors import UserError
 
-TARGETS = ("onnx", "piper", "sherpa", "saved-model")
-REFUSED = {
-    "litert": "LiteRT is not a target: a voice converts with TensorFlow 2.21, but one of six texts "
-    "got other durations than the voice's own (by 5 frames), and the reason is not found yet. "
-    "Export to onnx, which onnxruntime runs on phones too, or to sherpa"
-}
+TARGETS = ("onnx", "piper", "sherpa", "saved-model", "litert")
 FLOAT32, FLOAT16, INT8 = WEIGHTS = ("float32", "float16", "int8")
 
 

@@ -47,7 +47,9 @@ def test_an_unknown_target_is_answered_with_the_known_ones(run, tmp_path, capsys
     assert "coreml" in error and "piper" in error
 
 
-@pytest.mark.parametrize("to, name", [("onnx", "out"), ("piper", "out.onnx"), ("sherpa", "out")])
+@pytest.mark.parametrize(
+    "to, name", [("onnx", "out"), ("piper", "out.onnx"), ("sherpa", "out"), ("litert", "out")]
+)
 def test_nothing_is_replaced(run, tmp_path, capsys, to, name):
     (tmp_path / name).write_text("precious")
     assert main(words(run, tmp_path / name, to)) == 2

@@ -37,7 +37,7 @@ en: {
   whatIsSaid: "What is said", text: "Text", voice: "Voice", rate: "Rate", seed: "Seed", style: "Style", ownStyle: "Set the style tokens", styleToken: "Token {n}", speaking: "Speaking …", spoken: "{seconds} s of speech.", stopped: "Stopped.", download: "Download:",
   clone: "Clone a voice", cloneAbout: "A recording of ten seconds or more becomes a voice. Only with its speaker's consent, which is kept beside it.", voiceToClone: "Spoken by", reference: "A recording", referenceAbout: "A file, or the microphone.", consent: "Consent of the speaker",
   consentExample: "I, Ada Example, agree that my voice is cloned here.", cloneIt: "Clone", noTake: "Choose a recording, or record one.", cloned: "{name} can speak now.",
-  newExport: "New export", exportAbout: "A voice for other programs: piper (also in Home Assistant), sherpa-onnx (phones), onnxruntime, or TensorFlow Serving.", exports: "Exports", target: "For", weights: "Weights", target_onnx: "onnxruntime", target_piper: "piper", target_sherpa: "sherpa-onnx", "target_saved-model": "TensorFlow Serving",
+  newExport: "New export", exportAbout: "A voice for other programs: piper (also in Home Assistant), sherpa-onnx (phones), onnxruntime, TensorFlow Serving or LiteRT.", exports: "Exports", target: "For", weights: "Weights", target_onnx: "onnxruntime", target_piper: "piper", target_sherpa: "sherpa-onnx", "target_saved-model": "TensorFlow Serving", target_litert: "LiteRT",
   exportBegun: "The export has begun.", downloadZip: "Download (zip)", noExports: "Nothing was exported yet.",
 },
 fa: {
@@ -77,7 +77,7 @@ fa: {
   whatIsSaid: "آنچه گفته می‌شود", text: "متن", voice: "صدا", rate: "سرعت", seed: "بذر تصادفی", style: "سبک", ownStyle: "تنظیم نشانه‌های سبک", styleToken: "نشانهٔ {n}", speaking: "در حال گفتن …", spoken: "{seconds} ثانیه گفتار.", stopped: "متوقف شد.", download: "دریافت:",
   clone: "همانندسازی صدا", cloneAbout: "ضبطی ده‌ثانیه‌ای یا بلندتر یک صدا می‌شود. تنها با رضایت گوینده، که کنارش نگه داشته می‌شود.", voiceToClone: "گفته با", reference: "یک ضبط", referenceAbout: "یک فایل یا میکروفون.", consent: "رضایت گوینده",
   consentExample: "من، آدا نمونه، موافقم که صدایم اینجا همانندسازی شود.", cloneIt: "بساز", noTake: "یک ضبط انتخاب کنید یا ضبط کنید.", cloned: "{name} اکنون می‌تواند حرف بزند.",
-  newExport: "خروجی تازه", exportAbout: "صدا برای برنامه‌های دیگر: piper (و Home Assistant)، sherpa-onnx (گوشی‌ها)، onnxruntime یا TensorFlow Serving.", exports: "خروجی‌ها", target: "برای", weights: "وزن‌ها", target_onnx: "onnxruntime", target_piper: "piper", target_sherpa: "sherpa-onnx", "target_saved-model": "TensorFlow Serving",
+  newExport: "خروجی تازه", exportAbout: "صدا برای برنامه‌های دیگر: piper (و Home Assistant)، sherpa-onnx (گوشی‌ها)، onnxruntime، TensorFlow Serving یا LiteRT.", exports: "خروجی‌ها", target: "برای", weights: "وزن‌ها", target_onnx: "onnxruntime", target_piper: "piper", target_sherpa: "sherpa-onnx", "target_saved-model": "TensorFlow Serving", target_litert: "LiteRT",
   exportBegun: "ساختن خروجی شروع شد.", downloadZip: "دریافت (zip)", noExports: "هنوز خروجی‌ای ساخته نشده.",
 },
 };
