@@ -40,9 +40,10 @@ def server(tmp_path_factory):
 
 def show(browser, server, part, language, **how):
     """Open a part of the page in a language."""
-    tab = browser.open(f"{server.url}/studio", **how)
-    tab.evaluate(f"localStorage.setItem('studio.language', '{language}')")
-    tab.evaluate(f"location.hash = '#/{part}'; location.reload()")
+    first = browser.open(f"{server.url}/studio")
+    first.evaluate(f"localStorage.setItem('studio.language', '{language}')")
+    first.close()
+    tab = browser.open(f"{server.url}/studio#/{part}", **how)
     end = time.monotonic() + SECONDS
     while not tab.evaluate("document.querySelector('main h2')?.textContent"):
         assert time.monotonic() < end, tab.problems
