@@ -104,10 +104,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
         url = path if isinstance(path, str) else path.resolve().as_uri()
-        tab.call("Page.navigate", url=url)
-        while not tab.events("Page.loadEventFired"):
-            self._receive(time.monotonic() + SECONDS)
-        tab.settle()
+        tab.load("Page.navigate", url=url)
         return tab
 
     def call(self, method: str, session: str | None = None, **params: Any) -> dict[str, Any]:
@@ -161,6 +158,14 @@ class Tab:
             for event in self._browser.events
             if event["method"] == method and event.get("sessionId") == self._session
         ]
+
+    def load(self, method: str, **params: Any) -> None:
+        """Have the page loaded, or loaded again by `Page.reload`, and wait until it is."""
+        before = len(self.events("Page.loadEventFired"))
+        self.call(method, **params)
+        while len(self.events("Page.loadEventFired")) == before:
+            self._browser._receive(time.monotonic() + SECONDS)
+        self.settle()
 
     @property
     def problems(self) -> list[str]:

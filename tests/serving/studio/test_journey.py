@@ -108,7 +108,7 @@ def drop(tab, paths):
 
 
 def reload(tab):
-    tab.evaluate("location.reload()")
+    tab.load("Page.reload")
     until(tab, "document.readyState === 'complete' && !!document.querySelector('main h2')")
 
 
