@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import soxr
 
+from myxtts.audio.cleanup import normalise_loudness
 from myxtts.errors import UserError
 from myxtts.evaluation.asr import Recording
 from myxtts.evaluation.ceilings import answers
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from myxtts.evaluation.metrics.session import Session
 
 WINDOW_SECONDS = 9.01
+LOUDNESS = -23.0  # LUFS, at which everything is rated
 # The published fits of the network's three outputs to ratings: factors of x squared, x and 1.
 RATING_FITS = (
     (-0.08397278, 1.22083953, 0.0052439),
@@ -96,13 +98,15 @@ def ratings(session: "Session") -> dict[str, list[QualityScore]]:
 
 
 def joined(speech: Sequence[np.ndarray], rate: int) -> list[Recording]:
-    """Join sentences to recordings that are long enough to be rated.
+    """Join sentences, all at one loudness, to recordings that are long enough to be rated.
 
-    DNSMOS repeats a shorter recording until it is long enough.
+    DNSMOS repeats a shorter recording until it is long enough. It also takes louder noise for more
+    noise: the same speech 6 dB louder is rated .1 lower, so that sources of different levels could
+    not be compared.
     """
     least, parts, found = WINDOW_SECONDS * rate, [], []
     for samples in speech:
-        parts.append(samples)
+        parts.append(normalise_loudness(samples, rate, LOUDNESS))
         if sum(map(len, parts)) >= least:
             found.append((np.concatenate(parts), rate))
             parts = []

@@ -5,12 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
+from myxtts.audio.cleanup import loudness
 from myxtts.audio.griffin_lim import griffin_lim
 from myxtts.audio.io import read_audio
 from myxtts.audio.mel import log_mel
 from myxtts.config.audio_spec import AudioSpec
 from myxtts.errors import UserError
-from myxtts.evaluation.metrics.quality import Dnsmos, QualityScore, estoi
+from myxtts.evaluation.metrics.quality import LOUDNESS, Dnsmos, QualityScore, estoi, joined
 from tests.helpers.shared_data import shared
 from tests.helpers.shared_weights import public_weights
 
@@ -122,6 +123,19 @@ def test_ratings_equal_the_published_ones_in_any_number_of_threads(dnsmos):
     np.testing.assert_allclose(found, list(PUBLISHED.values()), atol=1e-3)
     assert dnsmos.score(*recordings[0]) == scores[0]
     assert dnsmos.score_many([]) == []
+
+
+def test_sentences_are_joined_at_one_loudness():
+    speech = [recording(name)[: 6 * SPEC.sample_rate] for name in ("LJ001-0001", "LJ001-0003")]
+    quiet = [0.25 * samples for samples in speech]
+    ((loud, rate),) = joined(speech, SPEC.sample_rate)
+    ((found, _),) = joined(quiet, SPEC.sample_rate)
+    assert rate == SPEC.sample_rate
+    assert len(loud) == sum(map(len, speech))
+    np.testing.assert_allclose(found, loud, atol=1e-5)
+    half = len(speech[0])
+    for part in (loud[:half], loud[half:]):
+        assert abs(loudness(part, rate) - LOUDNESS) < 0.1
 
 
 @pytest.mark.parametrize("name", ["LJ001-0001", "LJ001-0003"])
