@@ -10,8 +10,8 @@ import numpy as np
 from myxtts.errors import UserError
 
 _REMEDY = "export the voice again, or copy it anew"
-# How a graph says that a tensor is in another file: the key of its first entry.
-_EXTERNAL = re.compile(rb"\x0a\x08location\x12")
+# How a graph says that a tensor is in another file: a key behind its length, which ends like this.
+_EXTERNAL = re.compile(rb"[\x00\x08]location")
 _TYPES = {"tensor(float)": np.float32, "tensor(int32)": np.int32, "tensor(int64)": np.int64}
 
 
