@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from myxtts.errors import UserError
@@ -46,6 +46,15 @@ def write_output(path: Path, content: bytes) -> None:
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, content)
+
+
+def write_outputs(contents: Mapping[Path, bytes]) -> None:
+    """Write files that belong together, in their order: all of them or none."""
+    with contextlib.ExitStack() as undo:
+        for path, content in contents.items():
+            write_output(path, content)
+            undo.callback(path.unlink, missing_ok=True)
+        undo.pop_all()
 
 
 def publish(draft: Path, path: Path) -> None:

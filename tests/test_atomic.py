@@ -108,3 +108,12 @@ def test_a_replaced_folder_that_cannot_be_removed_is_named_and_its_successor_is_
     assert f"cannot remove {aside} (Read-only file system)" in caplog.text
     save(b"newer")
     assert os.listdir(tmp_path) == ["voice"] and (target / "a").read_bytes() == b"newer"
+
+
+def test_files_that_belong_together_are_all_written_or_none(tmp_path):
+    contents = {tmp_path / "card": b"small", tmp_path / "graph": bytes(1001)}
+    with file_limit(1000), pytest.raises(UserError, match="graph would be larger"):
+        atomic.write_outputs(contents)
+    assert os.listdir(tmp_path) == []
+    atomic.write_outputs(contents)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == contents

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from myxtts.export.istft import RealISTFT
 from myxtts.export.postfilter import Sharpening
-from myxtts.models.vocoders.istft import BEAT, ISTFTVocoder, product
+from myxtts.models.vocoders.istft import BEAT, BEATS, ISTFTVocoder, middles, product
 from myxtts.models.xtts import LONGEST_TOKEN
 
 INPUTS = ("tokens", "language", "speaker", "speaking_rate")
@@ -116,16 +116,26 @@ def _cycles(vocoder: ISTFTVocoder, pitch, first_frame):
     within, whole = within[..., :-1], within[0, :, -1]
     frames = tf.shape(whole)[0]
     parts = tf.cast(tf.round((whole - tf.floor(whole)) * _CYCLE_PARTS), tf.int32)
-    beats = tf.reshape(tf.pad(parts, [[0, tf.math.floormod(-frames, BEAT)]]), [-1, BEAT])
-    turned = _fraction(tf.cumsum(beats, axis=1, exclusive=True))
-    over = _fraction(tf.reduce_sum(beats, axis=1, keepdims=True))
-    is_whole = (tf.range(tf.shape(beats)[0])[:, None] + 1) * BEAT <= frames
-    lacks = tf.where(is_whole, (tf.round(over) - over) / BEAT, tf.zeros_like(over))
-    clock = tf.reshape(turned + lacks * np.arange(BEAT, dtype=np.float32), [-1])[:frames]
-    lacks = tf.reshape(tf.tile(lacks, [1, BEAT]), [-1])[:frames]
-    hop = vocoder.spec.hop_length
-    middles = ((np.arange(hop) + 0.5) / hop).astype(np.float32)
-    return within + (lacks[:, None] * middles)[None], clock[None]
+    parts = tf.reshape(tf.pad(parts, [[0, tf.math.floormod(-frames, BEAT)]]), [-1, BEAT])
+    lacks = _lacks(parts, frames)
+    clock = _fraction(tf.cumsum(parts, axis=1, exclusive=True))
+    clock += tf.cumsum(lacks, axis=1, exclusive=True)
+    clock, lacks = (tf.reshape(one, [-1])[:frames] for one in (clock, lacks))
+    return within + (lacks[:, None] * middles(vocoder.spec))[None], clock[None]
+
+
+def _lacks(parts, frames):
+    """What frames lack [beats, BEAT] in cycles, of whose parts they turn so many."""
+    lacks = tf.zeros(tf.shape(parts))
+    for length, number in BEATS:
+        sums = tf.reduce_sum(tf.reshape(parts, [-1, length]), axis=1)
+        # So far all frames of such a step lack the same.
+        so_far = tf.reshape(lacks, [-1, length])[:, 0]
+        turned = number * (_fraction(sums) + length * so_far)
+        is_whole = (tf.range(tf.shape(sums)[0]) + 1) * length <= frames
+        more = tf.where(is_whole, (tf.round(turned) - turned) / (number * length), 0.0)
+        lacks += tf.reshape(tf.repeat(more, length), tf.shape(parts))
+    return lacks
 
 
 def _fraction(parts):

@@ -129,7 +129,10 @@ class _Archive:
         with self._archive.open(info) as file:
             content = file.read(most + 1)
         if len(content) > most:
-            raise EpubError(f"{name} unpacks to more than {most:,} bytes, which no chapter does")
+            what, whole = name, MOST_DOCUMENT_BYTES
+            if most < MOST_DOCUMENT_BYTES:
+                what, whole = "the archive", MOST_TOTAL_BYTES
+            raise EpubError(f"{what} unpacks to more than {whole:,} bytes, which is no book's size")
         self._left -= len(content)
         return content
 

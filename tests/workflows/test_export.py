@@ -269,15 +269,22 @@ class TestDamage:
         with pytest.raises(CheckpointError, match="does not describe an exported voice"):
             load_voice(copy)
 
-    def test_weights_outside_of_the_graph_are_refused(self, copy):
-        import onnx
-
+    @pytest.mark.parametrize("key_comes_first", [True, False])
+    def test_weights_outside_of_the_graph_are_refused(self, copy, key_comes_first):
         model = onnx.load(copy / "reference.onnx")
         tensor = model.graph.initializer[0]
         tensor.ClearField("raw_data")
         tensor.data_location = onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="../../../etc/passwd")
-        self.replace_graph(copy, "reference.onnx", model.SerializeToString())
+        content, key, value = (
+            model.SerializeToString(),
+            b"\x0a\x08location",
+            b"\x12\x13../../../etc/passwd",
+        )
+        assert key + value in content
+        if not key_comes_first:
+            content = content.replace(key + value, value + key)
+        self.replace_graph(copy, "reference.onnx", content)
         with pytest.raises(UserError, match="refers to weights in other files"):
             load_voice(copy)
 

@@ -10,8 +10,10 @@ import numpy as np
 from myxtts.errors import UserError
 
 _REMEDY = "export the voice again, or copy it anew"
-# How a graph says that a tensor is in another file: the key of its first entry.
-_EXTERNAL = re.compile(rb"\x0a\x08location\x12")
+# How a graph says that a tensor is in another file: a key behind its length, which ends like this.
+_EXTERNAL = re.compile(rb"[\x00\x08]location")
+# A file and a function of onnxruntime's, with the types that it takes.
+_PLACE = re.compile(r"^(\[ONNXRuntimeError\] : \d+ : \w+ : )?(\S+:\d+ [^(]*\([^)]*\) )?")
 _TYPES = {"tensor(float)": np.float32, "tensor(int32)": np.int32, "tensor(int64)": np.int64}
 
 
@@ -89,5 +91,6 @@ def import_onnxruntime() -> Any:
 
 
 def _first(error: Exception) -> str:
-    """The first line of what onnxruntime says."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    """The first line of what onnxruntime says, without the place in its own code."""
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return (_PLACE.sub("", said) or said)[:200]

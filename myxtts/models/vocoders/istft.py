@@ -32,8 +32,11 @@ LOWEST_PITCH, USUAL_PITCH, HIGHEST_PITCH = 50.0, 180.0, 700.0
 MOMENTUM = 0.99
 NOISE_FRAMES = 1024  # after 12 seconds the noise begins again
 # From beat to beat the clock turns a whole number of times, so that an error of the pitch, however
-# small, does not add up over a sentence: the highest harmonics would be elsewhere at its end.
-BEAT = 32  # frames; half a cycle at most is .7 % of a usual pitch, and inaudible
+# small, does not add up over a sentence: the highest harmonics would be elsewhere at its end. In
+# shorter steps it turns whole parts of a cycle. Each row (frames, parts) moves the pitch by some
+# tenths of a Hz, which is inaudible.
+BEATS = ((32, 1), (16, 4), (8, 8), (4, 16))
+BEAT = BEATS[0][0]
 _LEAST_SINE = 1e-6
 _LEVEL, _SPREAD = -5.0, 3.0  # of log-mels, roughly
 QUIET = 1e-5
@@ -205,8 +208,7 @@ class ISTFTVocoder(NeuralVocoder):
     def _cycles(self, pitch, first_frame):
         """Cycles since the start of each frame at its samples, and at the frames' starts, float64.
 
-        Frames whose place is a multiple of `BEAT` are beats. What lacks to whole cycles between two
-        of them is spread evenly; without `first_frame` there are no beats.
+        Without `first_frame` there are no beats.
         """
         before = tf.concat([pitch[:, :1], pitch[:, :-1]], axis=1)
         behind = tf.concat([pitch[:, 1:], pitch[:, -1:]], axis=1)
@@ -214,18 +216,11 @@ class ISTFTVocoder(NeuralVocoder):
         # Cycles add up to thousands: float32 would leave high harmonics out of tune.
         within = product(around, self.cycles)
         within, whole = within[..., :-1], tf.cast(within[..., -1], tf.float64)
-        clock = tf.cumsum(whole, axis=1, exclusive=True)
-        if first_frame is None:
-            return within, clock
-        frames = tf.shape(pitch)[1]
-        ends = tf.concat([clock, clock[:, -1:] + whole[:, -1:]], axis=1)
-        start = tf.range(frames) - tf.math.floormod(tf.range(frames) + first_frame, BEAT)
-        is_whole = (start >= 0) & (start + BEAT <= frames)
-        first = tf.gather(ends, tf.maximum(start, 0), axis=1)
-        cycles = tf.gather(ends, tf.minimum(start + BEAT, frames), axis=1) - first
-        lacks = tf.where(is_whole, (tf.round(cycles) - cycles) / BEAT, tf.zeros_like(cycles))
-        within += tf.cast(lacks, tf.float32)[..., None] * _middles(self.spec)
-        return within, clock + tf.cumsum(lacks, axis=1, exclusive=True)
+        if first_frame is not None:
+            lacks = _lacks(whole, first_frame)
+            whole += lacks
+            within += tf.cast(lacks, tf.float32)[..., None] * middles(self.spec)
+        return within, tf.cumsum(whole, axis=1, exclusive=True)
 
     def _filtered(self, pulses, mix, frames, first_frame):
         """Pulses under a complex filter, and noise under a real one."""
@@ -306,11 +301,26 @@ def product(x, matrix):
     return tf.tensordot(x, matrix, 1)
 
 
+def _lacks(cycles, first_frame):
+    """What the cycles [batch, frames] of frames lack so that all `BEATS` turn whole parts."""
+    frames = tf.shape(cycles)[1]
+    at, lacks = tf.range(frames), tf.zeros_like(cycles)
+    for length, parts in BEATS:
+        ends = tf.cumsum(cycles + lacks, axis=1)
+        ends = tf.concat([tf.zeros_like(ends[:, :1]), ends], axis=1)
+        first = at - tf.math.floormod(at + first_frame, length)
+        is_whole = (first >= 0) & (first + length <= frames)
+        last = tf.gather(ends, tf.minimum(first + length, frames), axis=1)
+        turned = parts * (last - tf.gather(ends, tf.maximum(first, 0), axis=1))
+        lacks += tf.where(is_whole, (tf.round(turned) - turned) / (parts * length), 0.0)
+    return lacks
+
+
 def _scaled(spectrum, gain):
     return spectrum * tf.complex(gain, tf.zeros_like(gain))
 
 
-def _middles(spec: AudioSpec) -> np.ndarray:
+def middles(spec: AudioSpec) -> np.ndarray:
     """How far into its hop the middle of each sample is: [hop]."""
     return ((np.arange(spec.hop_length) + 0.5) / spec.hop_length).astype(np.float32)
 

@@ -41,22 +41,18 @@ def export_piper(trained: "Synthesizer", settings: ExportSettings, tell: Tell) -
     single, table = _single_file(trained, settings)
     single = replace(single, varies=trained.voice.model.can_vary)
     path = settings.output
+    config = path.with_name(f"{path.name}.json")
     # The players read the pair alone; names of other files must not look like a voice.
-    files = {
-        path: b"",
-        path.with_name(f"{path.name}.json"): to_json(piper_config(single, table, path)),
-        path.with_name(f"{path.stem}.{CARD}"): b"",
-        path.with_name(f"{path.stem}.{REPORT}"): b"",
-    }
-    for each in files:
+    report, card = (path.with_name(f"{path.stem}.{name}") for name in (REPORT, CARD))
+    # The graph last: without it there is no voice.
+    paths = report, card, config, path
+    for each in paths:
         check_free(each)
+    described = to_json(piper_config(single, table, path))
     graph = _packed(single, single.graph(), settings.weights)
     parity = _single_parity(trained, single, graph, settings, tell)
-    card, report = card_and_report(trained, settings, "piper", parity)
-    files = dict(zip(files, (graph, files[list(files)[1]], card, report), strict=True))
-    # The graph last: without it there is no voice.
-    for each, content in reversed(files.items()):
-        atomic.write_output(each, content)
+    said, measured = card_and_report(trained, settings, "piper", parity)
+    atomic.write_outputs(dict(zip(paths, (measured, said, described, graph), strict=True)))
     tell(f"{path}: {len(graph) / 1e6:.1f} MB, and {path.name}.json")
 
 
