@@ -13,6 +13,7 @@ import numpy as np
 
 from myxtts import __version__
 from myxtts.audio.postfilter import modulation_gains
+from myxtts.audio.threads import single_threaded_blas
 from myxtts.checkpoints import (
     Voice,
     as_voice_encoder,
@@ -303,16 +304,17 @@ class XTTSTrainer(TrainingRun):
     def _gains(self) -> np.ndarray:
         """The gains of the post-filter, from some utterances of every speaker."""
         each = -(-POSTFILTER_UTTERANCES // len(self.data.train.cache.speakers))
-        return modulation_gains(
-            (mel[:length], predicted)
-            for batch in self.data.speaker_batches(each)
-            for mel, length, predicted in zip(
-                np.asarray(batch["mel"], np.float32),
-                np.asarray(batch["mel_lengths"]),
-                predict_mels(self.teacher_forced, batch),
-                strict=True,
+        with single_threaded_blas():  # these products are small, and there are many
+            return modulation_gains(
+                (mel[:length], predicted)
+                for batch in self.data.speaker_batches(each)
+                for mel, length, predicted in zip(
+                    np.asarray(batch["mel"], np.float32),
+                    np.asarray(batch["mel_lengths"]),
+                    predict_mels(self.teacher_forced, batch),
+                    strict=True,
+                )
             )
-        )
 
     def _build_model(self) -> keras.Model:
         cache = self.data.train.cache
