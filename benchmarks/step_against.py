@@ -197,11 +197,15 @@ def build(start: int, settings: dict | None = None):
     """The step of size tiny, whose discriminator, if it has one, learns after a step."""
     from training_step import OTHER_BATCHES, build_model, make_batch, tiny_config
 
+    from myxtts.runtime import configure_gpus
     from myxtts.training.adversary import Adversary
     from myxtts.training.losses import XTTSLoss
     from myxtts.training.optimizer import build_optimizer
     from myxtts.training.steps import batch_signature, make_train_step
 
+    state = configure_gpus()
+    # Not every checkout has the choice.
+    chosen = {"convolutions": state.convolutions} if hasattr(state, "convolutions") else {}
     config = tiny_config(**settings or {})
     adversary = Adversary.from_config(config, total_steps=6000)
     if adversary:
@@ -217,6 +221,7 @@ def build(start: int, settings: dict | None = None):
         seed=1,
         prior_steps=config.training.alignment_prior_steps,
         adversary=adversary,
+        **chosen,
     )
 
 

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import environment_settings
@@ -11,11 +12,15 @@ from myxtts.config.io import environment_settings
 logger = logging.getLogger(__name__)
 
 NO_GPU = "inactive: no GPU"
+_CPU_INFO = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True)
 class RuntimeState:
-    """What TensorFlow and Keras say of themselves, with the reason for what may surprise."""
+    """What TensorFlow and Keras say of themselves, with the reason for what may surprise.
+
+    `convolutions` is the type that training multiplies them in, also where the policy is float32.
+    """
 
     gpus: tuple[str, ...]
     policy: str
@@ -23,11 +28,18 @@ class RuntimeState:
     eager: bool
     memory_growth: bool
     notes: dict[str, str] = field(default_factory=dict)
+    convolutions: str = "float32"
+
+    @property
+    def precision(self) -> str:
+        if self.policy != "float32" or self.convolutions == "float32":
+            return self.policy
+        return f"{self.policy}, convolutions in {self.convolutions} while training"
 
     def __str__(self) -> str:
         parts = {
             "devices": ", ".join(self.gpus) or "CPU",
-            "precision": self.policy,
+            "precision": self.precision,
             "XLA": "on" if self.xla else "off",
             "functions": "eager" if self.eager else "graph",
             "memory growth": "on" if self.memory_growth else "off",
@@ -61,7 +73,8 @@ def configure_gpus(
 ) -> RuntimeState:
     """Set devices, precision, XLA and eager running; return and log what is in force afterwards.
 
-    None means where there is a GPU; the environment's choice wins over an argument.
+    None means where there is a GPU, and for the precision also where a CPU multiplies bfloat16. The
+    environment's choice wins over an argument.
     """
     import keras
     import tensorflow as tf
@@ -72,17 +85,19 @@ def configure_gpus(
     xla = _choice(forced, "training.enable_xla_compilation", enable_xla)
     notes = _grow_memory(devices, memory_growth)
     notes |= _why_eager(forced, enable_eager_debug, enable_graph_mode)
-    notes |= _notes(bool(devices), mixed, xla)
-
     has_gpu = bool(devices)
+    # There convolutions are all that gains from half precision.
+    on_cpu = not has_gpu and mixed is not False and multiplies_bfloat16()
+    notes |= _notes(has_gpu, True if on_cpu else mixed, xla)
     half = half_precision([_capability(device) for device in devices])
-    keras.config.set_dtype_policy(half if _holds(mixed, has_gpu) else "float32")
+    is_mixed = _holds(mixed, has_gpu) and not on_cpu
+    keras.config.set_dtype_policy(half if is_mixed else "float32")
     eager = enable_eager_debug or not enable_graph_mode
     # What runs eagerly is not compiled, whatever was asked for.
     tf.config.optimizer.set_jit("autoclustering" if _holds(xla, has_gpu) and not eager else False)
     tf.config.run_functions_eagerly(eager)
 
-    state = _read_back(notes)
+    state = _read_back(notes, "bfloat16" if on_cpu else "")
     logger.info("%s", state)
     return state
 
@@ -96,10 +111,29 @@ def gpus() -> list[str]:
 
 def half_precision(capabilities: Sequence[tuple[int, int]]) -> str:
     """Return the mixed policy that every GPU computes natively; without a GPU it is float16."""
-    # bfloat16 has float32's range and needs no loss scaling; NVIDIA has it since 8.0. On a CPU
-    # its products go to oneDNN, which kills the process where the kernel withholds the AMX tiles.
+    # bfloat16 has float32's range and needs no loss scaling; NVIDIA has it since 8.0.
     has_bfloat16 = capabilities and all(c >= (8, 0) for c in capabilities)
     return "mixed_bfloat16" if has_bfloat16 else "mixed_float16"
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether TensorFlow multiplies bfloat16 by instructions that this CPU has for it."""
+    # The products are oneDNN's, which kills the process where the CPU has AMX and the kernel
+    # withholds its tiles.
+    return (
+        os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
+        and "avx512_bf16" in (flags := _cpu_flags())
+        and not any(flag.startswith("amx") for flag in flags)
+    )
+
+
+def _cpu_flags() -> set[str]:
+    """What Linux says that the CPU can do; nothing elsewhere."""
+    try:
+        lines = _CPU_INFO.read_text().splitlines()
+    except OSError:
+        return set()
+    return next((set(line.split()) for line in lines if line.startswith("flags")), set())
 
 
 def _why_eager(forced, eager_debug: bool, graph_mode: bool) -> dict[str, str]:
@@ -160,17 +194,19 @@ def _name(device) -> str:
     return device.name.removeprefix("/physical_device:")
 
 
-def _read_back(notes: dict[str, str]) -> RuntimeState:
+def _read_back(notes: dict[str, str], convolutions: str) -> RuntimeState:
     import keras
     import tensorflow as tf
 
     devices = tf.config.list_physical_devices("GPU")
+    policy = keras.config.dtype_policy()
     growth = [bool(tf.config.experimental.get_memory_growth(device)) for device in devices]
     return RuntimeState(
         gpus=tuple(_name(device) for device in devices),
-        policy=keras.config.dtype_policy().name,
+        policy=policy.name,
         xla=bool(tf.config.optimizer.get_jit()),
         eager=tf.config.functions_run_eagerly(),
         memory_growth=bool(growth) and all(growth),
         notes=notes,
+        convolutions=convolutions or policy.compute_dtype,
     )

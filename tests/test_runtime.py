@@ -45,12 +45,26 @@ def gpu(monkeypatch):
     return plug_in
 
 
+@pytest.fixture
+def cpu(monkeypatch, tmp_path):
+    """A function that makes it a CPU with these flags; it has none before."""
+    path = tmp_path / "cpuinfo"
+    monkeypatch.setattr(runtime, "_CPU_INFO", path)
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    return lambda flags: path.write_text(f"processor\t: 0\nflags\t\t: {flags}\n\n")
+
+
 def in_force() -> tuple[str, bool, bool]:
     return (
         keras.config.dtype_policy().name,
         bool(tf.config.optimizer.get_jit()),
         tf.config.functions_run_eagerly(),
     )
+
+
+@pytest.fixture(autouse=True)
+def plain_cpu(cpu):
+    """What this machine can do changes nothing."""
 
 
 def test_without_a_gpu_what_needs_one_is_off_and_says_so(no_gpu, caplog):
@@ -86,6 +100,42 @@ def test_with_a_gpu_everything_is_on(gpu, capability, policy):
     assert state.memory_growth and device.growth and state.notes == {}
     runtime.configure_gpus(enable_mixed_precision=False, enable_xla=False, memory_growth=False)
     assert in_force() == ("float32", False, False) and device.growth is False
+
+
+@pytest.mark.parametrize("choice", [None, True])
+def test_a_cpu_that_multiplies_bfloat16_does_so_in_convolutions(no_gpu, cpu, choice, caplog):
+    cpu("fpu avx512f avx512_bf16")
+    with caplog.at_level(logging.INFO, logger="myxtts.runtime"):
+        state = runtime.configure_gpus(enable_mixed_precision=choice)
+    assert in_force() == ("float32", False, False)
+    assert state.convolutions == "bfloat16" and "precision" not in state.notes
+    assert "precision: float32, convolutions in bfloat16 while training;" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("flags", "onednn", "choice"),
+    [
+        ("avx512f", "1", None),
+        # oneDNN would use the tiles, which the kernel may withhold.
+        ("avx512_bf16 amx_bf16 amx_tile", "1", None),
+        ("avx512_bf16", "0", None),
+        ("avx512_bf16", "1", False),
+    ],
+)
+def test_convolutions_stay_in_full_where_half_gains_nothing(
+    no_gpu, cpu, monkeypatch, flags, onednn, choice
+):
+    cpu(flags)
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", onednn)
+    state = runtime.configure_gpus(enable_mixed_precision=choice)
+    assert (state.convolutions, state.precision) == ("float32", "float32")
+
+
+def test_a_gpu_decides_for_convolutions_too(gpu, cpu):
+    cpu("avx512_bf16")
+    gpu(7, 5)
+    state = runtime.configure_gpus()
+    assert (state.convolutions, state.precision) == ("float16", "mixed_float16")
 
 
 def test_the_weakest_gpu_decides_the_half_type():

@@ -19,6 +19,7 @@ from myxtts.errors import UserError
 from myxtts.monitoring.gpus import GpuReader
 from myxtts.monitoring.progress import progress
 from myxtts.monitoring.system import SystemSampler
+from myxtts.runtime import RuntimeState
 
 CORPUS, CLAUSES = "./data/gpu_benchmark", 400
 BATCH_SIZE, MODEL_SIZE = 16, "tiny"
@@ -80,7 +81,7 @@ def measure(
         stored = config.replace(preprocessing_mode="precompute", cache_dir=str(folder / PRECOMPUTE))
         loaders = _loaders(stored, step_ms or STEP_MS, effort)
         show(f"\nThe loader's switches\n{loaders}")
-        steps = _steps(stored, effort, state.xla)
+        steps = _steps(stored, effort, state)
         show(f"\nGraph and eager\n{steps}")
     no_driver = reader.reason if reader else SIMULATED if state.gpus else NO_GPU
     return Figures(modes, loaders, steps, step_ms, no_driver, str(state))
@@ -120,7 +121,7 @@ def _modes(config, step_ms: float, effort: Effort, folder: Path, state, reader) 
         make_step = lambda data, batches: SimulatedStep(step_ms)  # noqa: E731
         device = f"a simulated accelerator, {step_ms:g} ms a step"
     else:
-        make_step = TimedSteps(config, state.xla)
+        make_step = TimedSteps(config, state.xla, state.convolutions)
         where = state.gpus[0] if state.gpus else "the CPU"
         device = f"{where}, the real step of size {config.model.model_size}"
     with progress("modes", "batches") as report:
@@ -144,12 +145,13 @@ def _loaders(config: XTTSConfig, step_ms: float, effort: Effort) -> DataBench:
         )
 
 
-def _steps(config: XTTSConfig, effort: Effort, xla: bool):
+def _steps(config: XTTSConfig, effort: Effort, state: RuntimeState):
     from myxtts.bench.step import measure_steps
     from myxtts.data.batches.training_data import TrainingData
 
+    how = {"xla": state.xla, "convolutions": state.convolutions}
     with progress("graph and eager", "steps") as report:
-        return measure_steps(config, TrainingData(config), effort.step_rounds, report, xla)
+        return measure_steps(config, TrainingData(config), effort.step_rounds, report, **how)
 
 
 @contextmanager

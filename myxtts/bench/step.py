@@ -13,6 +13,7 @@ from myxtts.bench.profiling import middling_batch
 from myxtts.bench.timing import Cost
 from myxtts.config.config import XTTSConfig
 from myxtts.data.batches.training_data import TrainingData
+from myxtts.models.convolutions import FULL
 from myxtts.models.xtts import build_xtts
 from myxtts.monitoring.progress import Progress
 from myxtts.training.losses import XTTSLoss
@@ -62,13 +63,15 @@ def measure_steps(
     rounds: int,
     progress: Progress | None = None,
     xla: bool = False,
+    convolutions: str = FULL,
 ) -> StepCosts:
     """Time the step of a batch of median size as a graph and eagerly, in turn.
 
-    `xla` compiles the graph, as training does where there is a GPU.
+    `xla` compiles the graph, as training does where there is a GPU; both have the same type of
+    `convolutions`.
     """
     batch = middling_batch(data)
-    make_step = step_maker(config, data, batch)
+    make_step = step_maker(config, data, batch, convolutions)
     steps = {"graph": make_step(xla=xla), "eager": make_step(graph=False)}
     done = 0
 
@@ -89,7 +92,9 @@ def measure_steps(
     return StepCosts(size, utterances, frames, *(tuple(costs[name]) for name in steps))
 
 
-def step_maker(config: XTTSConfig, data: TrainingData, batch: dict) -> Callable[..., CompiledStep]:
+def step_maker(
+    config: XTTSConfig, data: TrainingData, batch: dict, convolutions: str = FULL
+) -> Callable[..., CompiledStep]:
     """What makes steps (`graph=`, `xla=`) for batches like this one, all of one new model."""
     cache, training = data.train.cache, config.training
     model = build_xtts(
@@ -107,6 +112,7 @@ def step_maker(config: XTTSConfig, data: TrainingData, batch: dict) -> Callable[
         batch_signature(batch, config.data.n_mels),
         seed=training.seed,
         prior_steps=training.alignment_prior_steps,
+        convolutions=convolutions,
     )
 
 
@@ -142,8 +148,8 @@ class TimedStep:
 class TimedSteps:
     """Times one step again and again, once it has met the shapes of all batches to come."""
 
-    def __init__(self, config: XTTSConfig, xla: bool):
-        self.config, self.xla = config, xla
+    def __init__(self, config: XTTSConfig, xla: bool, convolutions: str = FULL):
+        self.config, self.xla, self.convolutions = config, xla, convolutions
         self.step: CompiledStep | None = None
 
     def __call__(self, data: TrainingData, batches: int) -> TimedStep:
@@ -157,7 +163,8 @@ class TimedSteps:
         with closing(data.stream()) as stream:
             for _, _, batch in islice(stream, batches):
                 if step is None:
-                    step = step_maker(self.config, data, batch)(xla=self.xla)
+                    make_step = step_maker(self.config, data, batch, self.convolutions)
+                    step = make_step(xla=self.xla)
                 shapes = (*batch["mel"].shape, *batch["tokens"].shape)
                 if shapes not in seen:
                     seen.add(shapes)

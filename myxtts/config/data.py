@@ -198,7 +198,8 @@ class DataConfig(Section):
         high=1.0,
     )
     mixed_precision: bool | None = option(
-        None, "compute in half precision (null: where there is a GPU)"
+        None,
+        "compute in half precision (null: on a GPU; convolutions alone on a CPU with AVX-512 BF16)",
     )
     enable_xla: bool | None = option(None, f"old name of {_XLA}", same_as=_XLA)
 

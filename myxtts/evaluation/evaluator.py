@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from myxtts.audio.threads import single_threaded_blas
 from myxtts.data.corpus.utterance import Utterance
 from myxtts.errors import UserError
 from myxtts.evaluation.ceilings import CeilingCache
@@ -106,18 +107,19 @@ def evaluate(
     measures: dict[str, Measure] = {}
     not_measured: dict[str, str] = {}
     seconds: dict[str, float] = {}
-    for name in METRICS if metrics is None else metrics:
-        metric, began = METRICS[name], time.monotonic()
-        part = metric.part
-        try:
-            for need in metric.needs:
-                part = need
-                session.check(need)
+    with single_threaded_blas():
+        for name in METRICS if metrics is None else metrics:
+            metric, began = METRICS[name], time.monotonic()
             part = metric.part
-            measures[name] = _measure(name, metric.run(session))
-        except UserError as error:
-            not_measured[part] = str(error)
-        seconds[metric.part] = seconds.get(metric.part, 0.0) + time.monotonic() - began
+            try:
+                for need in metric.needs:
+                    part = need
+                    session.check(need)
+                part = metric.part
+                measures[name] = _measure(name, metric.run(session))
+            except UserError as error:
+                not_measured[part] = str(error)
+            seconds[metric.part] = seconds.get(metric.part, 0.0) + time.monotonic() - began
     found = session.shared_or_none(transcripts, ASR) if ASR in seconds else None
     hard = session.shared_or_none(hard_faults, HARD_TEXTS) if HARD_TEXTS in seconds else None
     attempts, faults = hard or ([], [])

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from myxtts.models.convolutions import Convolution
+
 NORM_EPSILON = 1e-5
 
 serialisable = keras.saving.register_keras_serializable(package="myxtts")
@@ -101,7 +103,7 @@ class ConvBlock(keras.layers.Layer):
         self.dim, self.kernel, self.dropout, self.causal = dim, kernel, dropout, causal
         self.modulation = Modulation(dim, name="modulation")
         padding = "causal" if causal else "same"
-        self.conv = keras.layers.Conv1D(dim, kernel, padding=padding, name="conv")
+        self.conv = Convolution(dim, kernel, padding=padding, name="conv")
         self.drop = keras.layers.Dropout(dropout, name="drop")
 
     def build(self, shape, mask_shape=None, voice_shape=None):

@@ -22,6 +22,7 @@ class Setup:
     why_eager: str = ""  # the flag, setting or variable that switched graphs off
     mode: str = ""  # preprocessing mode; empty where it is not known
     overlaps: bool = True  # batches are made while the step computes
+    steps_per_call: int = 1
 
 
 UNKNOWN = Setup()

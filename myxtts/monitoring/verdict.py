@@ -29,6 +29,7 @@ INPUT, COMPILATION, HOST, LOGGING, DEVICE, OVERLAP = (
     "input", "compilation", "host compute", "logging", "device", "overlap",
 )  # fmt: skip
 LAUNCH = "launch"
+STEPS_AT_ONCE = 16
 HEALTHY = "healthy"
 
 
@@ -75,11 +76,11 @@ REMEDIES: Mapping[str, Remedy] = {
     ),
     timers.GATHER: Remedy(
         "starting to gather batches on the device",
-        "gather those of several steps at once (--steps-per-call 16)",
+        "gather those of {many} steps at once (--steps-per-call {many})",
     ),
     LAUNCH: Remedy(
         "the host, which starts one step after the other",
-        "let it start several steps at once (--steps-per-call 16)",
+        "let it start {many} steps at once (--steps-per-call {many})",
     ),
     COMPILATION: Remedy(
         "compiling for new shapes",
@@ -313,7 +314,8 @@ def _eager(evidence: Evidence, share: float) -> Verdict:
 def _held_back(stage: str, share: float, gain: float, evidence: Evidence) -> Verdict:
     remedy = REMEDIES[stage]
     setting = HOOK_SETTINGS.get(_slowest_hook(evidence), "log_interval")
-    change = remedy.change.format(setting=setting)
+    many = max(STEPS_AT_ONCE, 4 * evidence.setup.steps_per_call)
+    change = remedy.change.format(setting=setting, many=many)
     if stage == INPUT and evidence.setup.mode == "precompute":
         change = _WITH_STORED_FEATURES
     sentence = (

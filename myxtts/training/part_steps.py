@@ -15,6 +15,7 @@ from myxtts.checkpoints import seeds_of
 from myxtts.cluster.replicas import REPORT, Replicas
 from myxtts.cluster.sums import pack, tree_sum, unpack
 from myxtts.data.batches.parts import Share
+from myxtts.models.convolutions import FULL, convolutions_in
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.adversary import DISCRIMINATOR, Adversary
 from myxtts.training.losses import Counts, XTTSLoss, scaled_weights, weighted_sum
@@ -46,6 +47,7 @@ def make_parts_step(
     coarse_steps: int = 0,
     balance: AdaptiveWeights | None = None,
     adversary: Adversary | None = None,
+    convolutions: str = FULL,
     graph: bool = True,
     xla: bool = False,
 ) -> CompiledStep:
@@ -65,7 +67,8 @@ def make_parts_step(
         inputs["prior_weight"] = prior_weight(number, prior_steps)
         inputs |= flow_inputs(seed, draw, number > coarse_steps)
         with tf.GradientTape(persistent=adversary is not None) as tape:
-            outputs = model(inputs, training=True)
+            with convolutions_in(convolutions):
+                outputs = model(inputs, training=True)
             counted = Counts(*counts)
             terms = loss.terms(inputs, outputs, counted)
             if adversary:

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from myxtts.data.batches.resident import ResidentBatch, as_type, carried, stacked
+from myxtts.models.convolutions import FULL, convolutions_in
 from myxtts.runtime import gpus
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.adversary import DISCRIMINATOR, Adversary
@@ -116,6 +117,7 @@ def make_train_step(
     coarse_steps: int = 0,
     balance: AdaptiveWeights | None = None,
     adversary: Adversary | None = None,
+    convolutions: str = FULL,
     graph: bool = True,
     xla: bool = False,
     takes_many: bool = False,
@@ -134,7 +136,8 @@ def make_train_step(
         inputs |= flow_inputs(seed, number, number > coarse_steps)
         own = {}
         with tf.GradientTape(persistent=adversary is not None) as tape:
-            outputs = model(inputs, training=True)
+            with convolutions_in(convolutions):
+                outputs = model(inputs, training=True)
             terms = loss.terms(inputs, outputs)
             factors = balance.factors(terms) if balance else {}
             if adversary:

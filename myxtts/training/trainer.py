@@ -13,6 +13,7 @@ import numpy as np
 
 from myxtts import __version__
 from myxtts.audio.postfilter import modulation_gains
+from myxtts.audio.threads import single_threaded_blas
 from myxtts.checkpoints import (
     Voice,
     as_voice_encoder,
@@ -35,6 +36,7 @@ from myxtts.data.features.corpora import read_parts
 from myxtts.data.features.embeddings import VoiceEncoder
 from myxtts.data.features.prepare import prepare
 from myxtts.errors import UserError
+from myxtts.models.convolutions import FULL
 from myxtts.models.xtts import build_xtts
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.adversary import Adversary
@@ -116,6 +118,7 @@ class XTTSTrainer(TrainingRun):
         config = with_settings_of_its_time(folder, resume, config)
         super().__init__(config, folder, resume, replicas)
         self.model, self.start, self.evaluator = model, start, evaluator
+        self.convolutions = self.runtime.convolutions
         self.encoder = None
         self.encoder_weights = ""  # of a frozen one: what lies in the cache is by these
         self.data: TrainingData | None = None
@@ -242,6 +245,7 @@ class XTTSTrainer(TrainingRun):
             coarse_steps=round(training.refiner_start * schedule.total_steps),
             balance=balance,
             adversary=adversary,
+            convolutions=self.convolutions,
             **self.compiling,
         )
         signature.pop("part", None)  # validation is not shared
@@ -300,16 +304,17 @@ class XTTSTrainer(TrainingRun):
     def _gains(self) -> np.ndarray:
         """The gains of the post-filter, from some utterances of every speaker."""
         each = -(-POSTFILTER_UTTERANCES // len(self.data.train.cache.speakers))
-        return modulation_gains(
-            (mel[:length], predicted)
-            for batch in self.data.speaker_batches(each)
-            for mel, length, predicted in zip(
-                np.asarray(batch["mel"], np.float32),
-                np.asarray(batch["mel_lengths"]),
-                predict_mels(self.teacher_forced, batch),
-                strict=True,
+        with single_threaded_blas():  # these products are small, and there are many
+            return modulation_gains(
+                (mel[:length], predicted)
+                for batch in self.data.speaker_batches(each)
+                for mel, length, predicted in zip(
+                    np.asarray(batch["mel"], np.float32),
+                    np.asarray(batch["mel_lengths"]),
+                    predict_mels(self.teacher_forced, batch),
+                    strict=True,
+                )
             )
-        )
 
     def _build_model(self) -> keras.Model:
         cache = self.data.train.cache
@@ -323,6 +328,7 @@ class XTTSTrainer(TrainingRun):
 
     def build(self, saved: SavedState | None) -> None:
         """Have the model; give a new one its first weights; log which losses have no effect."""
+        self.convolutions = self._convolutions_of(saved)
         self.model = self.model or self._build_model()
         if self.start:
             freeze_speaker_encoder(self.model)
@@ -340,6 +346,25 @@ class XTTSTrainer(TrainingRun):
             published = self.model.published_voice
             published.encoder.set_weights(self.encoder.network.get_weights())
             published.adapt(self._known_embeddings())
+
+    def _convolutions_of(self, saved: SavedState | None) -> str:
+        """The type of convolutions: a run goes on in that which it began with, unless it is told
+        otherwise or cannot."""
+        own = self.runtime.convolutions
+        if saved is None:
+            return own
+        # Before there was a choice it followed from the policy.
+        known = saved.facts.get("convolutions", keras.config.dtype_policy().compute_dtype)
+        if known != own and self.config.data.mixed_precision is None and known == FULL:
+            return known
+        if known != own:
+            logger.warning(
+                "%s was trained with convolutions in %s: from here on they are in %s",
+                saved.path,
+                known,
+                own,
+            )
+        return own
 
     def _known_embeddings(self) -> np.ndarray:
         """What the encoder says of some utterances of each speaker."""
@@ -393,6 +418,7 @@ class XTTSTrainer(TrainingRun):
             "start": self.start and identity(self.start),
             "plan": self._plan_facts(),
             "utterances": len(cache),
+            "convolutions": self.convolutions,
             "settings": decisive_settings(self.config),
             "tokenizer": self.data.tokenizer.fingerprint(),
             "symbols": list(self.data.tokenizer.symbols),
@@ -406,6 +432,7 @@ class XTTSTrainer(TrainingRun):
         sections = to_dict(_portable(self.config))
         return {
             "versions": [__version__, keras.version()],
+            "type of convolutions": self.convolutions,
             "settings of the model": sections["model"],
             "settings of training": sections["training"],
             "settings of the batches": list(self._plan_facts().values()),

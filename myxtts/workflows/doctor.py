@@ -316,8 +316,8 @@ def _active(facts: Facts) -> Iterator[Finding]:
         yield Finding("switches", INACTIVE, "TensorFlow cannot be asked")
         return
     data, training = facts.config.data, facts.config.training
-    is_mixed = state.policy.startswith("mixed")
-    yield _switch("mixed precision", is_mixed, state.policy, _reason(state, "precision"))
+    is_mixed = state.precision != "float32"
+    yield _switch("mixed precision", is_mixed, state.precision, _reason(state, "precision"))
     yield _switch("XLA", state.xla, state.notes.get("XLA", "on"), _reason(state, "XLA"))
     eager = (
         "enable_eager_debug is on" if training.enable_eager_debug else "enable_graph_mode is off"

@@ -122,6 +122,7 @@ def align_recordings(
 ) -> "list[Alignment]":
     """Align the recordings of sentences with their texts, by the voice itself."""
     from myxtts.audio.mel import log_mel
+    from myxtts.audio.threads import single_threaded_blas
     from myxtts.checkpoints import load_trainable
     from myxtts.checkpoints.voices import ONNX
     from myxtts.evaluation.alignment import align
@@ -129,7 +130,8 @@ def align_recordings(
     if voice.engine == ONNX:  # whose graphs only speak
         voice = load_trainable(voice.folder)
 
-    mels = map_on_cores(lambda one: log_mel(one.recorded, spec), sentences)
+    with single_threaded_blas():
+        mels = map_on_cores(lambda one: log_mel(one.recorded, spec), sentences)
     return align(voice, mels, [one.text for one in sentences], language)
 
 
@@ -145,8 +147,9 @@ def resynthesise(
 ) -> "list[np.ndarray]":
     """Recordings as a vocoder makes them from their own log-mels."""
     from myxtts.audio.mel import log_mel
+    from myxtts.audio.threads import single_threaded_blas
 
-    with progress("resynthesising", "recordings") as report:
+    with progress("resynthesising", "recordings") as report, single_threaded_blas():
         return map_on_cores(
             lambda samples: vocoder(log_mel(samples, spec), spec, 0), recorded, report
         )

@@ -27,7 +27,9 @@ from myxtts.evaluation.metrics.table import (
     RECORDINGS,
     RESYNTHESIS,
     SPEECH,
+    metrics_that_need,
 )
+from tests.audio.test_threads import blas_threads
 
 pytest.importorskip("jiwer")
 pytest.importorskip("pystoi")
@@ -203,6 +205,18 @@ def monotone(text, number):
         words.append(sum(g * np.sin(2 * np.pi * 200 * n * time) for n, g in enumerate(gains, 1)))
     samples = np.concatenate(words)
     return (0.5 * samples / np.abs(samples).max()).astype(np.float32)
+
+
+def test_products_of_metrics_do_not_fight_over_the_cores():
+    seen = []
+
+    class Watching(Rater):
+        def score_many(self, recordings, progress=None):
+            seen.append(blas_threads())
+            return super().score_many(recordings, progress)
+
+    evaluate(subject(), replace(JUDGES, rater=Watching()), metrics=metrics_that_need(RATER))
+    assert seen == [{1}]
 
 
 def test_speech_at_one_pitch_has_no_melody():

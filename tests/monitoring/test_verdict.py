@@ -81,6 +81,13 @@ def test_what_costs_most_is_named(lost, stage):
         assert verdict.change in verdict.sentence and verdict.change
 
 
+@pytest.mark.parametrize("lost", [{"host_ms": 20.0, "is_async": True}, {"gather_ms": 20.0}])
+@pytest.mark.parametrize(("present", "more"), [(1, 16), (4, 16), (16, 64)])
+def test_who_takes_several_steps_a_call_already_is_told_to_take_more(lost, present, more):
+    verdict = diagnose(evidence(setup=Setup(steps_per_call=present), **lost))
+    assert verdict.change.endswith(f"at once (--steps-per-call {more})")
+
+
 def test_the_thresholds_of_waiting():
     words = {
         wait: diagnose(evidence(device_ms=100.0 - wait, wait_ms=wait)).sentence.partition(" ")[0]

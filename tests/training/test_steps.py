@@ -169,6 +169,24 @@ def test_several_steps_in_a_call_have_the_bits_of_single_ones(kind):
     assert many.traces == 1 and many.shapes == 2 and not many.is_xla
 
 
+def test_convolutions_in_half_are_the_training_s_alone():
+    batch, models = make_batch(*BATCH), [tiny_model(noise=0.1, **FEW) for _ in range(2)]
+    full, half = (
+        make_step(model, graph=False, convolutions=kind)[0]
+        for model, kind in zip(models, ("float32", "bfloat16"), strict=True)
+    )
+    loss = XTTSLoss.from_config(tiny_config())
+    scores = [
+        make_eval_step(model, loss, batch_signature(batch, N_MELS), graph=False) for model in models
+    ]
+    assert scores[0].read(scores[0](batch, 0)) == scores[1].read(scores[1](batch, 0))
+    losses = [step.read(step(batch, 1))["loss"] for step in (full, half)]
+    assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.02)
+    for one, other in zip(*(model.trainable_variables for model in models), strict=True):
+        assert other.dtype == "float32"
+        np.testing.assert_allclose(other.numpy(), one.numpy(), atol=2.1 * 5e-3)  # Adam's steps
+
+
 def test_run_eagerly_it_computes_the_same(graph):
     found = run_three(graph=False)
     step = found[0]

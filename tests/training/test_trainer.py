@@ -4,6 +4,7 @@ import json
 import logging
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from myxtts.checkpoints import load_state, load_voice, save_state, saved_states
+from myxtts.checkpoints.states import SavedState
 from myxtts.config.config import DataConfig, XTTSConfig
 from myxtts.errors import UserError
 from myxtts.training import trainer as trainer_module
@@ -237,3 +239,25 @@ def test_wandb_without_its_package_is_refused_before_anything_is_prepared(monkey
     config = XTTSConfig(data_path=tmp_path / "nothing", use_wandb=True)
     with pytest.raises(UserError, match=r"pip install 'myxtts\[wandb\]'"):
         XTTSTrainer(config)
+
+
+@pytest.mark.parametrize(
+    ("began", "able", "asked", "goes_on", "is_told"),
+    [
+        ({}, "bfloat16", None, "float32", False),  # by a version that had no choice
+        ({"convolutions": "float32"}, "bfloat16", None, "float32", False),
+        ({"convolutions": "float32"}, "bfloat16", True, "bfloat16", True),
+        ({"convolutions": "bfloat16"}, "bfloat16", None, "bfloat16", False),
+        ({"convolutions": "bfloat16"}, "float32", None, "float32", True),
+    ],
+)
+def test_a_run_goes_on_in_the_precision_that_it_began_with(
+    make_trainer, caplog, began, able, asked, goes_on, is_told
+):
+    trainer = make_trainer(mixed_precision=False)
+    trainer.config = trainer.config.replace(mixed_precision=asked)
+    trainer.runtime = replace(trainer.runtime, convolutions=able)
+    saved = SavedState(7, {}, began, Path("step-7"))
+    assert trainer._convolutions_of(None) == able
+    assert trainer._convolutions_of(saved) == goes_on
+    assert ("step-7 was trained with convolutions in" in caplog.text) == is_told

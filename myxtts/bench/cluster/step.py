@@ -92,7 +92,8 @@ def measure_step(
     loss = XTTSLoss.from_config(config)
     compiling = {"graph": not state.eager, "xla": state.xla}
     signature = batch_signature(batches[0][1], config.data.n_mels)
-    step = _parts_step(config, model, optimizer, loss, signature, compiling)
+    computing = {**compiling, "convolutions": state.convolutions}
+    step = _parts_step(config, model, optimizer, loss, signature, computing)
     one, every = _rounds(step, batches)
     whole = {name: value for name, value in batches[0][1].items() if name != "part"}
     signature.pop("part")
@@ -123,7 +124,7 @@ def _stay_on_cores(count: int) -> bool:
     return True
 
 
-def _parts_step(config: XTTSConfig, model, optimizer, loss, signature, compiling):
+def _parts_step(config: XTTSConfig, model, optimizer, loss, signature, computing):
     from myxtts.cluster.replicas import ALONE
     from myxtts.training.adaptive_weights import AdaptiveWeights
     from myxtts.training.part_steps import make_parts_step
@@ -139,7 +140,7 @@ def _parts_step(config: XTTSConfig, model, optimizer, loss, signature, compiling
         seed=training.seed,
         prior_steps=training.alignment_prior_steps,
         balance=AdaptiveWeights(loss.weights) if training.adaptive_loss_weights else None,
-        **compiling,
+        **computing,
     )
 
 

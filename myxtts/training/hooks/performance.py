@@ -180,6 +180,7 @@ def setup_of(config: XTTSConfig, state: RuntimeState) -> Setup:
         why_eager=state.notes.get("functions", "") if state.eager else "",
         mode=config.data.preprocessing_mode,
         overlaps=config.data.optimize_cpu_gpu_overlap,
+        steps_per_call=config.training.steps_per_call,
     )
 
 
