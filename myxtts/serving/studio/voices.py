@@ -102,13 +102,13 @@ class StudioVoices:
         """Whom a comparison means by an id."""
         self.refresh()
         voices = self._service.voices
+        for one in voices.speakers():
+            if one.id == id:
+                return Side(id, id, one.voice.path, one.speaker)
         clone = self._service.clones.find(id)
         if clone and (served := voices.named(clone.voice)):
             reference = self._places.of(CLONES) / clone.id / REFERENCE
             return Side(clone.id, clone.name, served.path, reference=reference)
-        for one in voices.speakers():
-            if one.id == id:
-                return Side(id, id, one.voice.path, one.speaker)
         raise HTTPException(404, "there is no voice of that name")
 
     def served(self, name: str) -> Served:
