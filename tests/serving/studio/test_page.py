@@ -71,7 +71,7 @@ def test_a_text_that_is_being_typed_stays_when_other_clips_change(browser, tmp_p
         write_wav(wavs / f"{name}.wav", np.sin(np.arange(24000) * 0.05).astype(np.float32), 24000)
     with running(tmp_path / "clones", studio=tmp_path) as server:
         tab = show(browser, server, "recordings/ada", "en")
-        texts = "[...document.querySelectorAll('tbody td.wide input')]"
+        texts = "[...document.querySelectorAll('tbody td.wide textarea')]"
         wait_for(tab, f"{texts}.length === 2")
         tab.evaluate(f"{texts}[0].focus(); {texts}[0].value = 'Half a'")
         review.set_text(wavs.parent, "c", "Written elsewhere.")

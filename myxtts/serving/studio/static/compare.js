@@ -77,7 +77,7 @@ export function showComparison(main, name) {
     const cell = one => one?.value == null ? ["–"] : [number(one.value, 3), " ",
       el("span", { className: "interval muted" }, `[${number(one.low, 3)}, ${number(one.high, 3)}]`)];
     table.replaceChildren(now.figures.length ? el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("measure")), [a, b].map(one => el("th", { scope: "col", className: "number", dir: "auto" }, one)), el("th", { scope: "col" }, t("better")))),
-      el("tbody", {}, now.figures.map(one => el("tr", {}, el("th", { scope: "row", dir: "auto" }, one.title), el("td", { className: "number", dir: "ltr" }, cell(one.a)), el("td", { className: "number", dir: "ltr" }, cell(one.b)), el("td", {}, one.better ? t("better_" + one.better) : "")))))
+      el("tbody", {}, now.figures.map(one => el("tr", {}, el("th", { scope: "row", dir: "auto" }, t("metric_" + one.name, {}, one.title)), el("td", { className: "number", dir: "ltr" }, cell(one.a)), el("td", { className: "number", dir: "ltr" }, cell(one.b)), el("td", {}, t("better_" + one.better, {}, one.better))))))
       : el("p", { className: "muted" }, t("noFigures")));
   });
 }

@@ -5,8 +5,8 @@ export const $ = id => document.getElementById(id);
 export const state = { language: "en", overview: null, voices: [] };
 let token = document.querySelector('meta[name="studio-token"]').content;
 
-export function t(key, values = {}) {
-  const text = STRINGS[state.language][key] ?? STRINGS.en[key] ?? key;
+export function t(key, values = {}, otherwise = key) {
+  const text = STRINGS[state.language][key] ?? STRINGS.en[key] ?? otherwise;
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
@@ -53,6 +53,17 @@ export function select(options, value, onchange) {
   const made = el("select", { onchange }, options.map(([key, text]) => new Option(text, key)));
   if (value != null && options.some(([key]) => key === value)) made.value = value;
   return made;
+}
+
+// A file to choose: the browser's own control speaks the browser's language, and is cut off.
+export function filePicker(label, given) {
+  const input = el("input", { type: "file", className: "hidden", ...given }), name = el("span", { className: "muted", dir: "auto" });
+  const show = () => { name.textContent = input.files[0]?.name ?? t("noFile"); };
+  input.addEventListener("change", show);
+  input.clear = () => { input.value = ""; show(); };
+  show();
+  return [input, el("div", { className: "picker" }, el("div", { className: "what" }, label), input,
+    el("label", { htmlFor: input.id, className: "button plain" }, t("chooseFile")), " ", name)];
 }
 
 export function setOptions(control, options) {
@@ -201,8 +212,9 @@ export function tag(job) {
   return made;
 }
 
-// A job beside what it works on: its state, the last line it said, its log, and stopping it.
-export function jobPanel(onend) {
+// A job beside what it works on: its state, the last line it said, its log, and stopping it, unless
+// that stands elsewhere on the page.
+export function jobPanel(onend, isControlled = false) {
   const line = note(), state_ = tag(null), what = el("strong"), last = el("span", { className: "muted", dir: "auto" });
   const bar = el("progress", { "aria-label": t("working") }), log = el("pre", { tabIndex: 0 });
   let job = null, before = null;
@@ -217,8 +229,8 @@ export function jobPanel(onend) {
     const running = now.state === "running", ended = before === "running" && !running;
     what.textContent = t("kind_" + now.kind);
     state_.set(now);
-    bar.hidden = stop.hidden = !running;
-    const lines = text.trim().split("\n").filter(one => one && !/^(\$ |[IW]0000 |WARNING: All log messages)/.test(one));
+    bar.hidden = stop.hidden = isControlled || !running;
+    const lines = text.trim().split("\n").filter(one => one && !/^(\$ |[IW]0000 |WARNING: All log messages|warning: flag --model-size)/.test(one));
     last.textContent = now.state === "finished" ? "" : lines.at(-1)?.slice(0, 300) ?? "";
     last.className = now.state === "failed" ? "error" : "muted";
     if (log.textContent !== text) log.textContent = text;
@@ -228,15 +240,20 @@ export function jobPanel(onend) {
   return panel;
 }
 
-// A confirmation without a dialog: the button asks before it acts.
-export function confirmed(text, done, line, kind = "danger small") {
-  const button = el("button", { type: "button", className: kind }, text);
+// A confirmation without a dialog: the button asks before it acts. `about` says what it is for,
+// where its text does not.
+export function confirmed(text, done, line, kind = "danger small", about = null) {
+  const button = el("button", { type: "button", className: kind, "aria-label": about }, text);
   let sure = false;
+  const show = (words, name) => {
+    button.textContent = words;
+    if (about) button.setAttribute("aria-label", name);
+  };
   button.onclick = () => {
     if (sure) return attempt(button, line, done);
     sure = true;
-    button.textContent = t("sure");
-    setTimeout(() => { sure = false; button.textContent = text; }, 4000);
+    show(t("sure"), `${about} ${t("sure")}`);
+    setTimeout(() => { sure = false; show(text, about); }, 4000);
   };
   return button;
 }

@@ -67,15 +67,18 @@ export function showCorpus(main, name) {
       tapes.replaceChildren(...now.recordings.map(one => el("li", { className: "between" }, el("span", { dir: "auto" }, one.name),
         el("span", { className: "muted" }, duration(one.seconds) + " · " + (one.clips == null ? t("notCut") : t("clips", { n: number(one.clips) })) +
           Object.entries(one.dropped).map(([reason, n]) => ` · ${number(n)} × ${reasonText(reason)}`).join("")),
-        confirmed("✕", () => remove(`corpora/${name}/recordings/${encodeURIComponent(one.name)}`), tapeLine, "plain small"))));
+        confirmed("✕", () => remove(`corpora/${name}/recordings/${encodeURIComponent(one.name)}`), tapeLine, "plain small", `${t("delete")}: ${one.name}`))));
     }
     job.set(now.job, now.log);
     clips.changed(`${now.clips}/${now.texts}`);
   });
 }
 
-const reasonText = reason => t("reason_" + reason.replaceAll(" ", "_")) === "reason_" + reason.replaceAll(" ", "_")
-  ? reason : t("reason_" + reason.replaceAll(" ", "_"));
+// A reason as the commands name it, with a detail behind it or not, in the language of the page.
+function reasonText(said) {
+  const [reason, ...detail] = said.split(": ");
+  return [t("reason_" + reason.replaceAll(" ", "_"), {}, reason), ...detail].join(": ");
+}
 
 function dropZone(name) {
   const input = el("input", { type: "file", multiple: true, accept: "audio/*,.wav,.flac,.mp3,.ogg,.opus,.aiff", className: "hidden", id: "files" });
@@ -84,7 +87,7 @@ function dropZone(name) {
     el("p", { className: "muted" }, t("formats")));
   const send = async file => {
     const bar = el("progress", { max: 1, value: 0, "aria-label": file.name }), said = el("span", { className: "muted", dir: "auto" });
-    const row = el("li", {}, el("span", { dir: "auto" }, file.name), bar, said);
+    const row = el("li", {}, el("span", { dir: "auto" }, file.name), " ", bar, said);
     list.append(row);
     try {
       await upload(`corpora/${name}/recordings?filename=${encodeURIComponent(file.name)}`, file,
@@ -157,14 +160,14 @@ function clipTable(name) {
   const move = by => { start = Math.max(0, Math.min(start + by * PER_PAGE, Math.floor(Math.max(0, total - 1) / PER_PAGE) * PER_PAGE)); turn(); };
   const back = el("button", { type: "button", className: "plain small", onclick: () => move(-1) }, t("previous"));
   const next = el("button", { type: "button", className: "plain small", onclick: () => move(1) }, t("next"));
-  const heads = ["play", "text", "length", "remarks", ""].map(one => el("th", { scope: "col" }, one ? t("column_" + one) : el("span", { className: "hidden" }, t("column_act"))));
+  const heads = ["play", "text", "length", "remarks", ""].map(one => el("th", { scope: "col", className: one === "length" ? "number" : "" }, one ? t("column_" + one) : el("span", { className: "hidden" }, t("column_act"))));
   const section = el("section", { className: "card", hidden: true }, el("h3", {}, t("clipsTitle")),
     el("div", { className: "fields" }, field(t("show"), filter), el("div", {}, undo)), dropped, line,
     el("table", { className: "stack" }, el("caption", { className: "hidden" }, t("clipsTitle")), el("thead", {}, el("tr", {}, heads)), body),
     el("div", { className: "buttons" }, back, pager, next));
   const row = one => {
     const said = note();
-    const text = el("input", { value: one.text, dir: "auto", "aria-label": t("textOf", { id: one.id }), disabled: one.excluded });
+    const text = el("textarea", { value: one.text, rows: 1, dir: "auto", "aria-label": t("textOf", { id: one.id }), disabled: one.excluded });
     let saved = one.text, sent = null, sending = null;
     const send = async value => {
       said.set("");
@@ -179,7 +182,7 @@ function clipTable(name) {
       if (text.value === saved || text.value === sent) return;
       sending = send(sent = text.value);
     };
-    text.onkeydown = event => { if (event.key === "Enter") { event.preventDefault(); text.blur(); const rows = [...body.querySelectorAll("input")]; rows[rows.indexOf(text) + 1]?.focus(); } };
+    text.onkeydown = event => { if (event.key === "Enter") { event.preventDefault(); text.blur(); const rows = [...body.querySelectorAll("textarea")]; rows[rows.indexOf(text) + 1]?.focus(); } };
     const out = action(one.excluded ? t("include") : t("exclude"), async () => {
       await sending;
       await post(`corpora/${name}/clips/${one.id}`, { excluded: !one.excluded });
@@ -187,7 +190,7 @@ function clipTable(name) {
       await refresh();
     }, said, "plain small");
     out.setAttribute("aria-label", `${out.textContent}: ${one.id}`);
-    const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: one.dropped }) : ""].filter(Boolean).join(" · ");
+    const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: reasonText(one.dropped) }) : ""].filter(Boolean).join(" · ");
     const made = el("tr", {}, el("td", {}, playButton(`corpora/${name}/clips/${one.id}/audio`, t("playClip", { id: one.id }), said)),
       el("td", { className: "wide" }, text, said), el("td", { className: "number" }, duration(one.seconds)),
       el("td", { className: one.dropped ? "error" : "muted", dir: "auto" }, remark), el("td", {}, out));
@@ -219,7 +222,7 @@ function clipTable(name) {
       setOptions(filter, Object.entries(counts).map(([key, n]) => [key, `${t("view_" + key)} (${number(n)})`]));
       filter.value = view;
       const reasons = Object.entries(found.dropped);
-      dropped.textContent = found.problem ?? (reasons.length ? t("wouldBeDropped", { what: reasons.map(([reason, n]) => `${number(n)} × ${reason}`).join(", ") }) : "");
+      dropped.textContent = found.problem ?? (reasons.length ? t("wouldBeDropped", { what: reasons.map(([reason, n]) => `${number(n)} × ${reasonText(reason)}`).join(t("comma")) }) : "");
       dropped.className = found.problem ? "error" : "muted";
       undo.disabled = !found.edits;
       draw(found.clips);
