@@ -135,10 +135,10 @@ class Runs:
 
     def remove(self, name: str) -> None:
         folder = self._places.find(RUNS, name)
-        if self._jobs.is_busy(subject_of(name)):
-            raise HTTPException(409, "this run is under way: stop it first")
-        with atomic.explained(folder):
+        refusal = "this run is under way: stop it first"
+        with self._jobs.unused(subject_of(name), refusal), atomic.explained(folder):
             atomic.remove_folder(folder)
+        self._events.pop(name, None)
 
     def keep(self, name: str, title: str) -> str:
         """Copy the voice of a run as it is now, to be compared with later ones."""

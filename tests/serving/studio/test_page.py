@@ -87,6 +87,28 @@ def test_a_text_that_is_being_typed_stays_when_other_clips_change(browser, tmp_p
         tab.close()
 
 
+def test_what_is_typed_stays_over_a_reload(browser, tmp_path):
+    wavs = tmp_path / "corpora" / "ada" / "wavs"
+    write_wav(wavs / "a.wav", np.sin(np.arange(24000) * 0.05).astype(np.float32), 24000)
+    with running(tmp_path / "clones", studio=tmp_path) as server:
+        tab = show(browser, server, "recordings/ada", "en")
+        text = "document.querySelector('tbody td.wide textarea')"
+        wait_for(tab, f"!!{text}")
+        tab.evaluate(f"{text}.focus(); {text}.value = 'Typed and not left.'")
+        tab.load("Page.reload")
+        wait_for(tab, "document.body.innerText.includes('1 text')")
+        assert read_texts(wavs.parent / METADATA)["a"] == "Typed and not left."
+        tab.evaluate("location.hash = '#/training'")
+        title = "document.querySelector('main form input')"
+        wait_for(tab, f"!!{title}")
+        event = "new Event('input', { bubbles: true })"
+        tab.evaluate(f"{title}.value = 'Draft'; {title}.dispatchEvent({event})")
+        tab.load("Page.reload")
+        wait_for(tab, f"{title}?.value === 'Draft'")
+        assert tab.problems == []
+        tab.close()
+
+
 LEAVE = "location.hash = '#/speak'"
 SWITCH = "(() => { const one = document.getElementById('interface'); one.value = 'fa'; "
 SWITCH += "one.dispatchEvent(new Event('change')); })()"

@@ -66,6 +66,16 @@ export function filePicker(label, given) {
     el("label", { htmlFor: input.id, className: "button plain" }, t("chooseFile")), " ", name)];
 }
 
+// What is written in a form stays over a reload, until it is sent. Files do not: browsers forbid it.
+export function remember(form, key) {
+  const fields = [...form.querySelectorAll("input:not([type=file]), textarea")];
+  const place = "studio.form." + key, kept = JSON.parse(sessionStorage.getItem(place) ?? "[]");
+  fields.forEach((one, i) => { if (kept[i] != null) one[one.type === "checkbox" ? "checked" : "value"] = kept[i]; });
+  form.addEventListener("input", () => sessionStorage.setItem(place,
+    JSON.stringify(fields.map(one => one.type === "checkbox" ? one.checked : one.value))));
+  return () => sessionStorage.removeItem(place);
+}
+
 export function setOptions(control, options) {
   const before = control.value;
   const same = control.options.length === options.length &&
@@ -135,7 +145,7 @@ const api = path => "/studio/api/" + path;
 export const get = async path => (await ask(api(path))).json();
 export const remove = async path => (await ask(api(path), { method: "DELETE" })).json();
 export const post = async (path, body) => (await ask(api(path), {
-  method: "POST", body: body === undefined ? undefined : JSON.stringify(body),
+  method: "POST", keepalive: true, body: body === undefined ? undefined : JSON.stringify(body),
   headers: body === undefined ? {} : { "Content-Type": "application/json" },
 })).json();
 export const blob = async path => (await ask(path.startsWith("/") ? path : api(path))).blob();

@@ -1,9 +1,11 @@
 // From recordings to a corpus.
-import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
+import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remember, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
 import { playButton, recordControls } from "./audio.js";
 
 const languageOptions = () => state.overview.languages.map(one => [one.code, languageName(one.code)]);
 const PER_PAGE = 50;
+const clipCount = n => t(n === 1 ? "oneClip" : "clips", { n: number(n) });
+const contents = one => clipCount(one.clips) + t("comma") + t(one.texts === 1 ? "oneText" : "texts", { n: number(one.texts) });
 
 export function listCorpora(main) {
   const line = note(), list = el("ul", { className: "plain" });
@@ -13,10 +15,12 @@ export function listCorpora(main) {
   const form = el("form", { className: "card" }, el("h3", {}, t("newCorpus")),
     el("div", { className: "fields" }, field(t("name"), title), field(t("spokenLanguage"), language)),
     el("div", { className: "buttons" }, make), line);
+  const forget = remember(form, "corpus");
   form.onsubmit = event => {
     event.preventDefault();
     attempt(make, line, async () => {
       const made = await post("corpora", { title: title.value, language: language.value });
+      forget();
       go("recordings", made.id);
     });
   };
@@ -29,7 +33,7 @@ export function listCorpora(main) {
     const { corpora } = await get("corpora");
     demo.hidden = corpora.some(one => one.id === "demo");
     list.replaceChildren(...corpora.map(one => el("li", { className: "between" }, link(one.title, "recordings", one.id),
-      el("span", { className: "muted" }, t("clipsTexts", { clips: number(one.clips), texts: number(one.texts) })), one.job ? tag(one.job) : null)));
+      el("span", { className: "muted" }, contents(one)), one.job ? tag(one.job) : null)));
     if (!corpora.length) list.replaceChildren(el("li", { className: "muted" }, t("noCorpora")));
   });
 }
@@ -55,7 +59,7 @@ export function showCorpus(main, name) {
     const now = await get(`corpora/${name}`);
     heading.textContent = now.title;
     const language = state.overview.languages.find(one => one.code === now.language);
-    facts.textContent = [languageName(now.language), t("clipsTexts", { clips: number(now.clips), texts: number(now.texts) })].join(" · ");
+    facts.textContent = [languageName(now.language), contents(now)].join(" · ");
     const running = now.job?.state === "running";
     slice.hidden = !now.recordings.length;
     slice.disabled = transcribe.disabled = running;
@@ -65,7 +69,7 @@ export function showCorpus(main, name) {
     if (tapes.dataset.key !== key) {
       tapes.dataset.key = key;
       tapes.replaceChildren(...now.recordings.map(one => el("li", { className: "between" }, el("span", { dir: "auto" }, one.name),
-        el("span", { className: "muted" }, duration(one.seconds) + " · " + (one.clips == null ? t("notCut") : t("clips", { n: number(one.clips) })) +
+        el("span", { className: "muted" }, duration(one.seconds) + " · " + (one.clips == null ? t("notCut") : clipCount(one.clips)) +
           Object.entries(one.dropped).map(([reason, n]) => ` · ${number(n)} × ${reasonText(reason)}`).join("")),
         confirmed("✕", () => remove(`corpora/${name}/recordings/${encodeURIComponent(one.name)}`), tapeLine, "plain small", `${t("delete")}: ${one.name}`))));
     }

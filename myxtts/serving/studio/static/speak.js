@@ -1,5 +1,5 @@
 // Speak, clone and export.
-import { action, ask, attempt, blob, confirmed, download, el, field, filePicker, get, languageName, note, number, onLeave, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
+import { action, ask, attempt, blob, confirmed, download, el, field, filePicker, get, languageName, note, number, onLeave, poll, post, remember, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { recordControls, wavOf } from "./audio.js";
 import { voiceOptions } from "./compare.js";
 
@@ -164,6 +164,7 @@ function clonePanel() {
   const form = el("form", {}, el("div", { className: "fields" }, field(t("name"), name), field(t("voiceToClone"), voice)),
     el("div", { className: "buttons" }, picker, record), level, listen, el("p", { className: "muted" }, t("referenceAbout")),
     field(t("consent"), consent), el("div", { className: "buttons" }, make), line);
+  const forget = remember(form, "clone");
   form.onsubmit = event => {
     event.preventDefault();
     attempt(make, line, async () => {
@@ -176,6 +177,7 @@ function clonePanel() {
       const clone = await (await ask("/v1/voices", { method: "POST", body })).json();
       line.set(t("cloned", { name: clone.name }), "good");
       name.value = "";
+      forget();
       await refresh();
     });
   };

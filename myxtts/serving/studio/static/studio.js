@@ -60,6 +60,8 @@ $("keyed").onsubmit = event => {
 };
 document.querySelector(".skip").onclick = event => { event.preventDefault(); $("main").focus(); };
 
+// What is being typed is saved where a field is left; a reload leaves it too.
+window.addEventListener("pagehide", () => document.activeElement?.blur());
 window.addEventListener("hashchange", () => { show(); $("main").focus({ preventScroll: true }); });
 const known = localStorage.getItem("studio.language") ?? (navigator.language.startsWith("fa") ? "fa" : "en");
 setLanguage(known);

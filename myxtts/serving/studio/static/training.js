@@ -1,5 +1,5 @@
 // Training: start, stop, resume, and what the run's own files say.
-import { action, attempt, blob, chart, confirmed, download, duration, el, field, get, go, jobPanel, languageName, link, note, number, percent, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
+import { action, attempt, blob, chart, confirmed, download, duration, el, field, get, go, jobPanel, languageName, link, note, number, percent, poll, post, remember, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { playButton } from "./audio.js";
 
 export function listRuns(main, _, query) {
@@ -13,12 +13,14 @@ export function listRuns(main, _, query) {
   const form = el("form", { className: "card" }, el("h3", {}, t("newRun")),
     el("div", { className: "fields" }, field(t("name"), title), field(t("corpus"), corpus), field(t("size"), size), field(t("steps"), steps), field(t("atMostMinutes"), minutes)),
     el("label", { className: "tick note" }, judged, t("evaluateToo")), el("div", { className: "buttons" }, begin), line);
+  const forget = remember(form, "run");
   form.onsubmit = event => {
     event.preventDefault();
     attempt(begin, line, async () => {
       if (!corpus.value) throw new Error(t("noCorpusYet"));
       const made = await post("runs", { title: title.value, corpus: corpus.value, size: size.value, steps: +steps.value,
         minutes: minutes.value ? +minutes.value : null, evaluate: judged.checked });
+      forget();
       go("training", made.id);
     });
   };
