@@ -119,6 +119,12 @@ async function failure(answer) {
   try { return (await answer.json()).error.message; } catch { return t("answered", { status: answer.status }); }
 }
 
+function askForKey() {
+  $("keyed").hidden = false;
+  $("key").focus();
+  throw new Error(t("keyNeeded"));
+}
+
 // The server has a new token after each start: the page reads it anew, and asks once more.
 async function refreshToken() {
   const page = await (await fetch("/studio", { cache: "no-store" })).text();
@@ -136,7 +142,7 @@ export async function ask(path, options = {}) {
     throw new Error(t("unreachable"));
   }
   if (answer.status === 403 && options.method && await refreshToken()) answer = await send();
-  if (answer.status === 401) { $("keyed").hidden = false; $("key").focus(); }
+  if (answer.status === 401) askForKey();
   if (!answer.ok) throw new Error(await failure(answer));
   return answer;
 }
@@ -144,8 +150,9 @@ export async function ask(path, options = {}) {
 const api = path => "/studio/api/" + path;
 export const get = async path => (await ask(api(path))).json();
 export const remove = async path => (await ask(api(path), { method: "DELETE" })).json();
-export const post = async (path, body) => (await ask(api(path), {
-  method: "POST", keepalive: true, body: body === undefined ? undefined : JSON.stringify(body),
+// What is sent with `keepalive`, and is small, arrives though the page is being left.
+export const post = async (path, body, keepalive = false) => (await ask(api(path), {
+  method: "POST", keepalive, body: body === undefined ? undefined : JSON.stringify(body),
   headers: body === undefined ? {} : { "Content-Type": "application/json" },
 })).json();
 export const blob = async path => (await ask(path.startsWith("/") ? path : api(path))).blob();
@@ -161,7 +168,7 @@ export async function upload(path, body, onprogress) {
     answer = await send();
   }
   if (answer.status === 403 && await refreshToken()) answer = await send();
-  if (answer.status === 401) { $("keyed").hidden = false; $("key").focus(); }
+  if (answer.status === 401) askForKey();
   if (answer.status === 200) return JSON.parse(answer.responseText);
   let said = t("answered", { status: answer.status });
   try { said = JSON.parse(answer.responseText).error.message; } catch { /* it is no answer of the API */ }

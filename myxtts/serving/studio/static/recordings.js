@@ -176,7 +176,7 @@ function clipTable(name) {
     const send = async value => {
       said.set("");
       try {
-        await post(`corpora/${name}/clips/${one.id}`, { text: value });
+        await post(`corpora/${name}/clips/${one.id}`, { text: value }, true);
         saved = value;
         said.set(t("saved"), "good");
       } catch (error) { said.set(error.message, "error"); }

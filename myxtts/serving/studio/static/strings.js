@@ -1,7 +1,7 @@
 // The words of the page, in both of its languages.
 export const STRINGS = {
 en: {
-  skip: "Skip to the content", studio: "Studio", interface: "Language of this page", parts: "Parts of the studio", apiKey: "API key", use: "Use",
+  skip: "Skip to the content", studio: "Studio", interface: "Language of this page", parts: "Parts of the studio", apiKey: "API key", keyNeeded: "This server wants its API key, or another one than that.", use: "Use",
   recordings: "Recordings", training: "Training", compare: "Compare", speak: "Speak", export: "Export", loading: "Loading …", back: "‹ Back",
   hoursMinutes: "{h} h {m} min", minutesSeconds: "{m} min {s} s", seconds: "{s} s", answered: "the server answered {status}",
   unreachable: "the server cannot be reached: is it running?", sure: "Really?", stop: "Stop", working: "Working", job: "Job", log: "What it says",
@@ -48,7 +48,7 @@ en: {
   exportBegun: "The export has begun.", downloadZip: "Download (zip)", noExports: "Nothing was exported yet.",
 },
 fa: {
-  skip: "رفتن به محتوا", studio: "استودیو", interface: "زبان این صفحه", parts: "بخش‌های استودیو", apiKey: "کلید API", use: "استفاده",
+  skip: "رفتن به محتوا", studio: "استودیو", interface: "زبان این صفحه", parts: "بخش‌های استودیو", apiKey: "کلید API", keyNeeded: "این سرور کلید API می‌خواهد، یا کلیدی جز این.", use: "استفاده",
   recordings: "ضبط‌ها", training: "آموزش", compare: "مقایسه", speak: "گفتن", export: "خروجی", loading: "در حال بارگذاری …", back: "‹ بازگشت",
   hoursMinutes: "{h} ساعت و {m} دقیقه", minutesSeconds: "{m} دقیقه و {s} ثانیه", seconds: "{s} ثانیه", answered: "پاسخ سرور: {status}",
   unreachable: "سرور در دسترس نیست: آیا در حال اجراست؟", sure: "مطمئنید؟", stop: "توقف", working: "در حال کار", job: "کار", log: "گزارش کار",
