@@ -68,10 +68,10 @@ class Gate:
     def _refuse(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
         if self._hosts is not None and _without_port(headers.get("host", "")) not in self._hosts:
-            message = "this server answers to localhost alone: start it with --allow-host"
+            message = "this server does not answer to that name: start it with --allow-host"
             return JSONResponse(errors.body(message, code="wrong_host"), 403)
         origin = headers.get("origin")
-        is_foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
+        is_foreign = origin is not None and not is_own_origin(origin, headers.get("host"))
         if is_foreign and scope["method"] not in _SAFE:
             message = "pages of other origins may not use this server"
             return JSONResponse(errors.body(message, code="wrong_origin"), 403)
@@ -160,6 +160,14 @@ class _Body:
                 while message.get("more_body", False) and left > 0:
                     message = await self._receive()
                     left -= len(message.get("body", b""))
+
+
+def is_own_origin(origin: str, host: str | None) -> bool:
+    """Whether a page of an origin comes from the host that is asked."""
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:  # such as a bracket that is never closed
+        return False
 
 
 def _without_port(host: str) -> str:

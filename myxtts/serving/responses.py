@@ -28,10 +28,6 @@ MEDIA_TYPES = {
 SSE = "text/event-stream"
 
 
-class ClientLeftError(Exception):
-    """Nobody reads the answer any more."""
-
-
 class SpokenResponse(StreamingResponse):
     """Sends parts as they come. `held` is closed at the end, however that comes about."""
 
@@ -66,7 +62,7 @@ async def first_piece(stream: SpeechStream, request: Request) -> Speech | None:
     try:
         await asyncio.wait({first, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not first.done():
-            raise ClientLeftError
+            raise errors.ClientLeftError
         return first.result()
     finally:
         for task in (first, leaving):

@@ -44,7 +44,7 @@ def serve(settings: ServerSettings, load: Load, started: Callable[[str], None]) 
         Clones(settings.clones, limits.max_clones),
         limits,
         settings.api_key,
-        settings.hosts if is_loopback(settings.host) else None,
+        settings.hosts if settings.hosts or is_loopback(settings.host) else None,
         beside,
         settings.studio,
     )

@@ -112,10 +112,10 @@ class SpeechService:
         if order.model not in (*MODELS, *known):
             shown = ", ".join([*known, *MODELS])
             raise UnknownModelError(f"there is no model {order.model!r} here, but {shown}")
-        clone = self.clones.find(order.voice)
+        found = self.voices.find(order.voice, order.model)
+        clone = None if found else self.clones.find(order.voice)
         if clone and (served := self.voices.named(clone.voice)):
             return _Who(served, clone=clone)
-        found = self.voices.find(order.voice, order.model)
         if found is None:
             raise UnknownVoiceError(
                 f"there is no voice {order.voice[:100]!r} here: GET /v1/audio/voices has them all"

@@ -9,6 +9,7 @@ from myxtts.errors import UserError
 from myxtts.serving.limits import Limits
 
 _SHORTEST_KEY = 8
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class ServerSettings:
     demo: bool = False  # whether a studio without a corpus makes the built-in one
 
     def __post_init__(self) -> None:
+        for port in (self.port, *(self.wyoming or ())[1:]):
+            if not 0 <= port <= _LAST_PORT:
+                raise UserError(f"a port is a number from 0 to {_LAST_PORT:,}, not {port}")
         if self.api_key is not None and len(self.api_key) < _SHORTEST_KEY:
             raise UserError(f"an API key has at least {_SHORTEST_KEY} characters: use a longer one")
         if not (is_loopback(self.host) or self.api_key or self.without_key):

@@ -10,10 +10,10 @@ from fastapi.responses import Response
 from myxtts.errors import UserError
 from myxtts.inference.speech import Speech
 from myxtts.serving import schemas
+from myxtts.serving.errors import UnknownFormatError
 from myxtts.serving.responses import (
     MEDIA_TYPES,
     SSE,
-    ClientLeftError,
     SpokenResponse,
     audio_parts,
     first_piece,
@@ -31,7 +31,6 @@ _SPOKEN: dict[int | str, dict[str, Any]] = {
         "content": {**dict.fromkeys(MEDIA_TYPES.values(), _BINARY), SSE: _BINARY},
     }
 }
-_GONE = 499  # no status that anybody receives
 _UNBUFFERED = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 
 
@@ -54,11 +53,7 @@ def build_router(service: SpeechService) -> APIRouter:
             )
         async with contextlib.AsyncExitStack() as held:
             stream = await held.enter_async_context(service.speak(body.order()))
-            try:
-                first = await first_piece(stream, request)
-            except ClientLeftError:
-                return Response(status_code=_GONE)
-            speech = speech_of(first, stream)
+            speech = speech_of(await first_piece(stream, request), stream)
             if body.stream_format == "sse":
                 parts, media = sse_parts(speech, form, stream, body.timestamps), SSE
             else:
@@ -104,7 +99,7 @@ async def _each(pieces: list[Speech]) -> Any:
 
 def _check_format(name: str) -> str:
     if name not in MEDIA_TYPES:
-        raise UserError(
+        raise UnknownFormatError(
             f"{name} is not encoded here, as libsndfile has no encoder for it: ask for "
             f"{', '.join(MEDIA_TYPES)}"
         )

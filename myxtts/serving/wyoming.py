@@ -37,7 +37,7 @@ _ATTRIBUTION = Attribution(name="MyXTTS", url="")
 _CHUNK_SAMPLES = 2048
 _LARGEST_LINE = 64 << 10  # bytes of a header
 _LARGEST_PAYLOAD = 64 << 10  # nothing that is said here has one
-_IDLE_SECONDS = 3600
+_IDLE_SECONDS = 600
 # What follows a mark decides whether it ends a sentence.
 _AHEAD = 10  # characters
 _MOST_HELD = 1000  # characters without the end of a sentence

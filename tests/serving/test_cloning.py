@@ -14,7 +14,7 @@ import soundfile
 from myxtts.errors import UserError
 from myxtts.serving.uploads import Uploads
 from tests.helpers.make_voice import make_voice
-from tests.helpers.speech_server import SECONDS, running
+from tests.helpers.speech_server import SECONDS, running, served
 
 CONSENT = "I, Ada Example, agree that my voice is cloned here."
 
@@ -98,6 +98,16 @@ def test_nothing_is_cloned_without_consent_or_with_a_name_that_is_taken(client, 
     assert send(client, name=" Ada ").status_code == 409
     assert send(client, name="lj").status_code == send(client, name="alloy").status_code == 409
     assert len(list(folder.iterdir())) == 1
+
+
+def test_a_voice_that_comes_later_is_not_hidden_by_a_clone_of_its_name(folder):
+    with running(folder, names=("lj",)) as server:
+        with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
+            assert send(client, name="later").status_code == 200
+            server.service.voices.replace(served("lj", "later"))
+            asked = {"model": "tts-1", "voice": "later", "input": "Hello."}
+            assert client.post("/v1/audio/speech", json=asked).status_code == 200
+        assert server.loaded == ["lj", "later"]
 
 
 def test_there_are_no_more_clones_than_allowed(folder):

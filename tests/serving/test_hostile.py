@@ -87,6 +87,26 @@ def test_malformed_requests_are_400(client, content):
     assert "x-injected" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    "content, param, said",
+    [
+        (b'{"model":', None, "the body is no JSON: Expecting value"),
+        (json.dumps({**ASKED, "voice": {"id": ""}}).encode(), "voice", "at least 1 character"),
+        (json.dumps({**ASKED, "style": [0.0, "x"]}).encode(), "style", "valid number"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said_of_its_field(client, content, param, said):
+    error = client.post("/v1/audio/speech", content=content, headers=JSON).json()["error"]
+    assert error["param"] == param and said in error["message"]
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//", "null", "", "\xff"])
+def test_an_origin_that_is_no_address_is_a_foreign_one(client, origin):
+    headers = {"Origin": origin.encode("latin-1")}
+    answer = client.post("/v1/audio/speech", json=ASKED, headers=headers)
+    assert is_error(answer, 403)
+
+
 def test_a_body_of_another_type_is_400(client):
     for kind in ("text/plain", "application/xml", "multipart/form-data", ""):
         headers = {"Content-Type": kind}

@@ -165,7 +165,7 @@ def test_instructions_are_ignored_and_a_header_says_so(client):
     [
         ({"voice": "nobody"}, openai.BadRequestError, "voice", "nobody"),
         ({"model": "whisper-1"}, openai.NotFoundError, "model", "whisper-1"),
-        ({"response_format": "aac"}, openai.BadRequestError, None, "libsndfile"),
+        ({"response_format": "aac"}, openai.BadRequestError, "response_format", "libsndfile"),
         ({"speed": 9.0}, openai.BadRequestError, "speed", "4"),
         ({"input": ""}, openai.BadRequestError, "input", "character"),
         ({"input": " \n"}, openai.BadRequestError, None, "nothing to say"),

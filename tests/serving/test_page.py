@@ -40,6 +40,26 @@ def test_a_text_is_spoken_and_its_words_are_shown(browser, server, width, dark):
     tab.close()
 
 
+def test_the_page_is_in_persian_too_and_greets_in_the_language_of_the_voice(browser, server):
+    first = browser.open(f"{server.url}/")
+    first.evaluate("localStorage.setItem('myxtts.language', 'fa')")
+    first.close()
+    tab = browser.open(f"{server.url}/", width=360)
+    try:
+        tab.evaluate(LOADED)
+        assert tab.evaluate("document.documentElement.dir") == "rtl"
+        assert tab.evaluate("document.getElementById('text').value").startswith("Hello")
+        language = "document.getElementById('language')"
+        tab.evaluate(f"{language}.value = 'fa'; {language}.dispatchEvent(new Event('change'))")
+        assert tab.evaluate("document.getElementById('text').value").startswith("سلام")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+        nameless = "[...document.querySelectorAll('[data-text]')].filter(one => !one.textContent)"
+        assert tab.evaluate(f"{nameless}.length") == 0 and tab.problems == []
+    finally:
+        tab.evaluate("localStorage.clear()")
+        tab.close()
+
+
 def test_what_is_wrong_is_said_on_the_page(browser, server):
     tab = browser.open(f"{server.url}/")
     tab.evaluate(LOADED)

@@ -108,9 +108,8 @@ class Comparisons:
 
     def remove(self, name: str) -> None:
         folder = self._places.find(COMPARISONS, name)
-        if self._jobs.is_busy(subject_of(name)):
-            raise HTTPException(409, "this comparison is being made: stop it first")
-        with atomic.explained(folder):
+        refusal = "this comparison is being made: stop it first"
+        with self._jobs.unused(subject_of(name), refusal), atomic.explained(folder):
             atomic.remove_folder(folder)
 
     def clip(self, name: str, side: str, number: int) -> Path:

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class Corpora:
             "language": _language(card),
             "clips": clips,
             "texts": texts,
-            "recordings": len(self.recordings(name)),
+            "recordings": sum(1 for _ in self._recordings(name)),
             "job": shown(job) if job else None,
         }
 
@@ -124,12 +124,9 @@ class Corpora:
 
     def recordings(self, name: str) -> list[dict[str, Any]]:
         """The long recordings of a corpus, and whether each has been cut."""
-        folder = self._places.of(RECORDINGS) / name
-        if not folder.is_dir():
-            return []
         cut = self._cut(name)
         found = []
-        for path in sorted(folder.glob("[!.]*.flac")):
+        for path in sorted(self._recordings(name)):
             plan = cut.get(path.stem)
             dropped: dict[str, int] = {}
             for one in plan.slices if plan else ():
@@ -214,11 +211,14 @@ class Corpora:
             path.unlink()
 
     def _recording(self, name: str, recording: str) -> Path:
-        folder = self._places.of(RECORDINGS) / name
-        for path in folder.glob("[!.]*.flac") if folder.is_dir() else ():
+        for path in self._recordings(name):
             if path.stem == recording:
                 return path
         raise HTTPException(404, "there is no recording of that name")
+
+    def _recordings(self, name: str) -> Iterator[Path]:
+        folder = self._places.of(RECORDINGS) / name
+        return folder.glob("[!.]*.flac") if folder.is_dir() else iter(())
 
     # Commands.
 

@@ -66,9 +66,8 @@ class Exports:
 
     def remove(self, name: str) -> None:
         folder = self._places.find(EXPORTS, name)
-        if self._jobs.is_busy(_subject(name)):
-            raise HTTPException(409, "this export is being made: stop it first")
-        with atomic.explained(folder):
+        refusal = "this export is being made: stop it first"
+        with self._jobs.unused(_subject(name), refusal), atomic.explained(folder):
             atomic.remove_folder(folder)
 
 

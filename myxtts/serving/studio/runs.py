@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from myxtts import atomic
 from myxtts.checkpoints import holds_voice
+from myxtts.checkpoints.vocoders import find_vocoder
 from myxtts.config.presets import PRESETS
 from myxtts.errors import UserError
 from myxtts.serving.studio.corpora import Corpora
@@ -28,12 +29,14 @@ from myxtts.serving.studio.places import (
 )
 from myxtts.serving.studio.progress import read_progress
 
-TRAIN = "train"
+TRAIN, VOCODER = "train", "vocoder"
 MOST_STEPS = 10_000_000
 _SETTINGS = "settings.yaml"  # of a run; the one in the studio's folder is what all begin with
 _PAGE = "performance.html"
 _BOARD = "tensorboard"
 _VOICE, _CARD = "voice", "voice.json"
+_OWN_VOCODER = "stage2"  # where a run keeps it
+_VOCODER_KIND = "istft"  # which a CPU trains in minutes, and every player can hold
 _SENTENCES = 4  # that are spoken to be judged
 _WARMUP = 1000
 _DECIDED = {"dataset_path", "language", "checkpoint_dir", "tensorboard_log_dir", "max_steps"}
@@ -108,6 +111,21 @@ class Runs:
         self._start(folder, card, lambda: _write(folder, card, settings))
         return self.facts(name)
 
+    def train_vocoder(self, name: str, steps: int) -> dict[str, Any]:
+        """Begin to train a vocoder, or go on: what turns the mels of a run's voice into sound."""
+        folder = self._places.find(RUNS, name)
+        card = read_card(folder)
+        if not card:
+            raise UserError("this run was not begun here: use `myxtts train-vocoder`")
+        check_numbers(steps, None)
+        self._corpora.ready(str(card["corpus"]))
+        words = ["train-vocoder", "-v", "--config", str(folder / _SETTINGS)]
+        words += ["--vocoder", _VOCODER_KIND]
+        words += ["--checkpoint-dir", str(folder / _OWN_VOCODER), "--stage2-max-steps", str(steps)]
+        uses = [corpus_subject(str(card["corpus"]))]
+        self._jobs.start(VOCODER, subject_of(name), card["title"], [words], uses=uses)
+        return self.look(name)
+
     def stop(self, name: str) -> dict[str, Any]:
         self._places.find(RUNS, name)
         job = self._jobs.latest(subject_of(name), TRAIN)
@@ -117,10 +135,10 @@ class Runs:
 
     def remove(self, name: str) -> None:
         folder = self._places.find(RUNS, name)
-        if self._jobs.is_busy(subject_of(name)):
-            raise HTTPException(409, "this run is under way: stop it first")
-        with atomic.explained(folder):
+        refusal = "this run is under way: stop it first"
+        with self._jobs.unused(subject_of(name), refusal), atomic.explained(folder):
             atomic.remove_folder(folder)
+        self._events.pop(name, None)
 
     def keep(self, name: str, title: str) -> str:
         """Copy the voice of a run as it is now, to be compared with later ones."""
@@ -129,16 +147,21 @@ class Runs:
             raise UserError("this run has not written a voice yet: it does when it saves")
         with self._places.making(VOICES, check_title(title), RUNS) as target:
             with atomic.explained(target), atomic.new_folder(target) as draft:
-                _copy_whole(folder / _VOICE, draft)
+                _copy_whole(folder / _VOICE, draft / _VOICE)
+                if found := find_vocoder(folder):
+                    shutil.copytree(found, draft / _OWN_VOCODER / VOCODER)
             return target.name
 
     def look(self, name: str) -> dict[str, Any]:
         """All that a page shows of a run."""
         folder = self._places.find(RUNS, name)
         facts = self.facts(name)
-        job = facts["job"]
+        job, vocoding = facts["job"], self._jobs.latest(subject_of(name), VOCODER)
         return {
             **facts,
+            "has_vocoder": find_vocoder(folder) is not None,
+            "vocoder_job": shown(vocoding) if vocoding else None,
+            "vocoder_log": self._jobs.log(vocoding.id) if vocoding else "",
             **read_progress(folder, facts["steps"]),
             "samples": self._samples(name, folder),
             "has_page": (folder / _PAGE).is_file(),
@@ -246,6 +269,7 @@ def _decided(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _copy_whole(voice: Path, target: Path) -> None:
     """Copy a voice as one save has written it, though a training may replace it meanwhile."""
+    target.mkdir()
     for _ in range(_TRIES):
         before = _save_of(voice)
         try:

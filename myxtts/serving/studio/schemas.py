@@ -34,6 +34,10 @@ class Resumed(Strict):
     minutes: float | None = None
 
 
+class NewVocoder(Strict):
+    steps: int
+
+
 class Kept(Strict):
     title: _Title
 

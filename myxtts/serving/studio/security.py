@@ -2,10 +2,11 @@
 
 import hmac
 import secrets
-from urllib.parse import urlsplit
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
+
+from myxtts.serving.gate import is_own_origin
 
 TOKEN_HEADER = "X-Studio-Token"
 
@@ -22,7 +23,7 @@ class Guard:
 
     async def __call__(self, request: Request) -> None:
         origin, host = request.headers.get("origin"), request.headers.get("host")
-        if origin is None or urlsplit(origin).netloc != host:
+        if origin is None or not is_own_origin(origin, host):
             raise HTTPException(403, "only the studio's own page may do this")
         sent = request.headers.get(TOKEN_HEADER, "")
         if not hmac.compare_digest(sent.encode("latin-1", "replace"), self.token.encode()):

@@ -216,6 +216,10 @@ def _run_routes(studio: Studio, reading: APIRouter, writing: APIRouter) -> None:
     def resume_run(name: str, body: schemas.Resumed) -> Any:
         return runs.resume(name, body.steps, body.minutes)
 
+    @writing.post("/runs/{name}/vocoder")
+    def train_vocoder(name: str, body: schemas.NewVocoder) -> Any:
+        return runs.train_vocoder(name, body.steps)
+
     @writing.post("/runs/{name}/keep")
     def keep_voice(name: str, body: schemas.Kept) -> Any:
         return {"voice": runs.keep(name, body.title)}

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from myxtts.serving.voices import Served, read_served
 
 logger = logging.getLogger(__name__)
 
-_VOICE = "voice"
+_Stamp = tuple[int, int]
+
+_VOICE, _VOCODER = "voice", "stage2/vocoder"  # in the folder of a run
 _LOOK_SECONDS = 5.0  # between two looks at the folder, also when nobody has the page open
 _CARDS = ("voice.json", "export.json")
 
@@ -34,8 +36,8 @@ class StudioVoices:
     def __init__(self, places: Places, service: SpeechService):
         self._places, self._service = places, service
         self._first = service.voices.served
-        self._seen: dict[Path, tuple[int, Served]] = {}
-        self._styles: dict[Path, tuple[int, int]] = {}
+        self._seen: dict[Path, tuple[_Stamp, Served]] = {}
+        self._styles: dict[Path, tuple[_Stamp, int]] = {}
         self._found: list[Served] = list(self._first)
         self._changed: set[str] = set()  # which the server has not been told of yet
         self._lock = threading.Lock()
@@ -102,13 +104,13 @@ class StudioVoices:
         """Whom a comparison means by an id."""
         self.refresh()
         voices = self._service.voices
+        for one in voices.speakers():
+            if one.id == id:
+                return Side(id, id, one.voice.path, one.speaker)
         clone = self._service.clones.find(id)
         if clone and (served := voices.named(clone.voice)):
             reference = self._places.of(CLONES) / clone.id / REFERENCE
             return Side(clone.id, clone.name, served.path, reference=reference)
-        for one in voices.speakers():
-            if one.id == id:
-                return Side(id, id, one.voice.path, one.speaker)
         raise HTTPException(404, "there is no voice of that name")
 
     def served(self, name: str) -> Served:
@@ -163,12 +165,16 @@ class StudioVoices:
         return known[1]
 
 
-def _stamp(folder: Path) -> int:
-    """Another number whenever a voice was written anew."""
-    for one in (folder, folder / _VOICE):
-        for card in _CARDS:
-            try:
-                return (atomic.present(one) / card).stat().st_mtime_ns
-            except OSError:
-                continue
+def _stamp(folder: Path) -> _Stamp:
+    """Another one whenever a voice, or the vocoder that its run has trained, is written anew."""
+    voices = [one / card for one in (folder, folder / _VOICE) for card in _CARDS]
+    run = folder.parent if folder.name == _VOICE else folder
+    return _written(voices), _written([run / _VOCODER / "vocoder.json"])
+
+
+def _written(paths: Iterable[Path]) -> int:
+    """When the first of some files that is there was written."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            return (atomic.present(path.parent) / path.name).stat().st_mtime_ns
     return 0

@@ -73,6 +73,7 @@ def test_an_exported_voice_is_served_without_tensorflow(exported, tmp_path, numb
         (["--voice", "nowhere"], "nowhere"),
         (["--host", "0.0.0.0"], "--api-key"),
         (["--host", "0.0.0.0", "--api-key", "short"], "at least 8"),
+        (["--port", "99999"], "0 to 65,535"),
         (["--wyoming", "0.0.0.0:10200"], "Wyoming knows no keys"),
         (["--max-batch", "0"], "--max-batch must be at least 1, not 0"),
     ],

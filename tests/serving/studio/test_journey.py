@@ -158,7 +158,7 @@ def make_corpus(tab, folder):
     until(tab, has("tape-2"))
     press(tab, "Cut at pauses")
     until(tab, has("12 clips, 0 texts"))
-    texts = "[...document.querySelectorAll('tbody td.wide input')]"
+    texts = "[...document.querySelectorAll('tbody td.wide textarea')]"
     until(tab, f"{texts}.length === 12")
     for number in range(12):
         tab.evaluate(

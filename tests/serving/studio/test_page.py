@@ -71,7 +71,7 @@ def test_a_text_that_is_being_typed_stays_when_other_clips_change(browser, tmp_p
         write_wav(wavs / f"{name}.wav", np.sin(np.arange(24000) * 0.05).astype(np.float32), 24000)
     with running(tmp_path / "clones", studio=tmp_path) as server:
         tab = show(browser, server, "recordings/ada", "en")
-        texts = "[...document.querySelectorAll('tbody td.wide input')]"
+        texts = "[...document.querySelectorAll('tbody td.wide textarea')]"
         wait_for(tab, f"{texts}.length === 2")
         tab.evaluate(f"{texts}[0].focus(); {texts}[0].value = 'Half a'")
         review.set_text(wavs.parent, "c", "Written elsewhere.")
@@ -83,6 +83,28 @@ def test_a_text_that_is_being_typed_stays_when_other_clips_change(browser, tmp_p
         tab.evaluate(f"{texts}[1].blur()")
         wait_for(tab, "document.body.innerText.includes('2 texts')")
         assert read_texts(wavs.parent / METADATA)["b"] == "Half a"
+        assert tab.problems == []
+        tab.close()
+
+
+def test_what_is_typed_stays_over_a_reload(browser, tmp_path):
+    wavs = tmp_path / "corpora" / "ada" / "wavs"
+    write_wav(wavs / "a.wav", np.sin(np.arange(24000) * 0.05).astype(np.float32), 24000)
+    with running(tmp_path / "clones", studio=tmp_path) as server:
+        tab = show(browser, server, "recordings/ada", "en")
+        text = "document.querySelector('tbody td.wide textarea')"
+        wait_for(tab, f"!!{text}")
+        tab.evaluate(f"{text}.focus(); {text}.value = 'Typed and not left.'")
+        tab.load("Page.reload")
+        wait_for(tab, "document.body.innerText.includes('1 text')")
+        assert read_texts(wavs.parent / METADATA)["a"] == "Typed and not left."
+        tab.evaluate("location.hash = '#/training'")
+        title = "document.querySelector('main form input')"
+        wait_for(tab, f"!!{title}")
+        event = "new Event('input', { bubbles: true })"
+        tab.evaluate(f"{title}.value = 'Draft'; {title}.dispatchEvent({event})")
+        tab.load("Page.reload")
+        wait_for(tab, f"{title}?.value === 'Draft'")
         assert tab.problems == []
         tab.close()
 

@@ -9,8 +9,11 @@ import pytest
 from myxtts import atomic
 from myxtts.audio.io import read_audio, write_wav
 from myxtts.audio.streaming import wav_header
+from myxtts.checkpoints.vocoders import find_vocoder
+from myxtts.cli.main import build_parser
 from myxtts.errors import UserError
 from myxtts.monitoring.history import encode_line
+from myxtts.resources import default_voice
 from myxtts.serving.studio.comparisons import Comparisons, Side, _steps, check_sentences
 from myxtts.serving.studio.corpora import Corpora
 from myxtts.serving.studio.event_files import EventFiles
@@ -18,6 +21,7 @@ from myxtts.serving.studio.jobs import Jobs
 from myxtts.serving.studio.places import COMPARISONS, RUNS, Places, read_card, write_card
 from myxtts.serving.studio.progress import read_progress
 from myxtts.serving.studio.runs import Runs, _copy_whole, _merged, _settings
+from myxtts.serving.studio.voices import _stamp
 
 TIMES = {"data_ms": 10.0, "compute_ms": 90.0, "device_ms": 80.0, "stall_ms": 20.0}
 
@@ -144,12 +148,40 @@ def test_a_voice_is_copied_as_one_save_has_written_it(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "copytree", copytree)
     save(1)
     target = tmp_path / "kept"
-    target.mkdir()
     _copy_whole(tmp_path / "voice", target)
     assert {one.read_text() for one in target.iterdir()} == {"2"}
     monkeypatch.setattr(shutil, "copytree", lambda *words, **options: save(3))
     with pytest.raises(UserError, match="just now"):
-        _copy_whole(tmp_path / "voice", target)
+        _copy_whole(tmp_path / "voice", tmp_path / "other")
+
+
+def test_a_vocoder_is_trained_with_the_settings_of_the_run(runs, tmp_path, monkeypatch):
+    name = runs.create("Ada", "ada", "tiny", 100, None, False)["id"]
+    asked = []
+    monkeypatch.setattr(runs._jobs, "start", lambda *words, uses: asked.append((*words, *uses)))
+    with pytest.raises(UserError, match="steps"):
+        runs.train_vocoder(name, 0)
+    assert not runs.train_vocoder(name, 50)["has_vocoder"]
+    ((kind, subject, _, (words,), corpus),) = asked
+    assert (kind, subject, corpus) == ("vocoder", f"runs/{name}", "corpora/ada")
+    build_parser(words).parse_args(words)  # the command knows all of them
+    run = tmp_path / RUNS / name
+    assert {str(run / "settings.yaml"), str(run / "stage2"), "istft", "50"} < set(words)
+
+
+def test_a_copy_of_a_voice_keeps_its_vocoder(runs, tmp_path):
+    name = runs.create("Ada", "ada", "tiny", 100, None, False)["id"]
+    run = tmp_path / RUNS / name
+    shutil.copytree(default_voice(), run / "voice")
+    (run / "voice" / "voice.json").write_text("{}")
+    plain = tmp_path / "voices" / runs.keep(name, "Plain")
+    before = _stamp(run / "voice")
+    (run / "stage2" / "vocoder").mkdir(parents=True)
+    (run / "stage2" / "vocoder" / "vocoder.json").write_text("{}")
+    assert _stamp(run / "voice") != before  # so that the server loads the voice anew
+    kept = tmp_path / "voices" / runs.keep(name, "Kept")
+    assert find_vocoder(kept) and not find_vocoder(plain)
+    assert (kept / "voice" / "voice.json").is_file()
 
 
 def test_an_unfinished_copy_of_a_voice_leaves_no_folder(runs, tmp_path):

@@ -1,5 +1,5 @@
 // Two voices on the same sentences.
-import { action, attempt, confirmed, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remove, select, setOptions, state, t, tag } from "./core.js";
+import { action, attempt, confirmed, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remember, remove, select, setOptions, state, t, tag } from "./core.js";
 import { playButton } from "./audio.js";
 
 const SENTENCES = {
@@ -24,11 +24,13 @@ export function listComparisons(main, _, query) {
   const form = el("form", { className: "card" }, el("h3", {}, t("newComparison")),
     el("div", { className: "fields" }, field(t("voiceA"), first), field(t("voiceB"), second), field(t("language"), language), field(t("likenessTo"), corpus)),
     field(t("sentences"), text), el("div", { className: "buttons" }, begin), line);
+  const forget = remember(form, "comparison");
   form.onsubmit = event => {
     event.preventDefault();
     attempt(begin, line, async () => {
       if (!language.value) throw new Error(t("noCommonLanguage"));
       const made = await post("comparisons", { first: first.value, second: second.value, sentences: text.value.split("\n"), language: language.value, corpus: corpus.value || null });
+      forget();
       go("compare", made.id);
     });
   };
@@ -52,7 +54,7 @@ export function listComparisons(main, _, query) {
 }
 
 export function showComparison(main, name) {
-  const heading = el("h2", { dir: "auto" }), line = note(), table = el("div", { className: "scroll" }), sides = el("div", { className: "sides" });
+  const heading = el("h2", { dir: "auto" }), line = note(), table = el("div"), sides = el("div", { className: "sides" });
   const job = jobPanel(), blind = blindTest(name);
   main.append(el("p", {}, link(t("back"), "compare")), heading, el("section", { className: "card" }, job),
     el("section", { className: "card" }, el("h3", {}, t("blind")), el("p", { className: "muted" }, t("blindAbout")), blind.box),
@@ -70,14 +72,19 @@ export function showComparison(main, name) {
     if (key === drawn) return;
     drawn = key;
     const [a, b] = now.sides.map(one => one.title);
+    const heads = [a, b].map(one => one.replaceAll("_", "_\u200b"));  // where a long name may break
     const play = (side, i, who) => playButton(`comparisons/${name}/audio/${side}/${i}`, t("playBy", { text: now.sentences[i], who }), line);
-    sides.replaceChildren(ready ? el("table", {}, el("thead", {}, el("tr", {}, [t("sentence"), a, b].map(one => el("th", { scope: "col", dir: "auto" }, one)))),
+    sides.replaceChildren(ready ? el("table", {}, el("thead", {}, el("tr", {}, [t("sentence"), ...heads].map(one => el("th", { scope: "col", dir: "auto" }, one)))),
       el("tbody", {}, now.sentences.map((text, i) => el("tr", {}, el("td", { dir: "auto" }, text), el("td", {}, play("a", i, a)), el("td", {}, play("b", i, b))))))
       : el("p", { className: "muted" }, t("notSpoken")));
-    const cell = one => one?.value == null ? ["–"] : [number(one.value, 3), " ",
-      el("span", { className: "interval muted" }, `[${number(one.low, 3)}, ${number(one.high, 3)}]`)];
-    table.replaceChildren(now.figures.length ? el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("measure")), [a, b].map(one => el("th", { scope: "col", className: "number", dir: "auto" }, one)), el("th", { scope: "col" }, t("better")))),
-      el("tbody", {}, now.figures.map(one => el("tr", {}, el("th", { scope: "row", dir: "auto" }, one.title), el("td", { className: "number", dir: "ltr" }, cell(one.a)), el("td", { className: "number", dir: "ltr" }, cell(one.b)), el("td", {}, one.better ? t("better_" + one.better) : "")))))
+    const interval = one => one.low == null ? null :
+      el("span", { className: "interval muted" }, `[${number(one.low, 3)}, ${number(one.high, 3)}]`);
+    const cell = one => el("td", { className: "number", dir: "ltr" }, one?.value == null ? "–" : [number(one.value, 3), " ", interval(one)]);
+    const measure = one => el("th", { scope: "row" }, t("metric_" + one.name, {}, one.title), " ",
+      el("span", { className: "muted" }, t("better_" + one.better, {}, one.better)));
+    table.replaceChildren(now.figures.length ? el("table", { className: "measures" },
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("measure")), heads.map(one => el("th", { scope: "col", className: "number", dir: "auto" }, one)))),
+      el("tbody", {}, now.figures.map(one => el("tr", {}, measure(one), cell(one.a), cell(one.b)))))
       : el("p", { className: "muted" }, t("noFigures")));
   });
 }

@@ -5,8 +5,8 @@ export const $ = id => document.getElementById(id);
 export const state = { language: "en", overview: null, voices: [] };
 let token = document.querySelector('meta[name="studio-token"]').content;
 
-export function t(key, values = {}) {
-  const text = STRINGS[state.language][key] ?? STRINGS.en[key] ?? key;
+export function t(key, values = {}, otherwise = key) {
+  const text = STRINGS[state.language][key] ?? STRINGS.en[key] ?? otherwise;
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
@@ -55,6 +55,27 @@ export function select(options, value, onchange) {
   return made;
 }
 
+// A file to choose: the browser's own control speaks the browser's language, and is cut off.
+export function filePicker(label, given) {
+  const input = el("input", { type: "file", className: "hidden", ...given }), name = el("span", { className: "muted", dir: "auto" });
+  const show = () => { name.textContent = input.files[0]?.name ?? t("noFile"); };
+  input.addEventListener("change", show);
+  input.clear = () => { input.value = ""; show(); };
+  show();
+  return [input, el("div", { className: "picker" }, el("div", { className: "what" }, label), input,
+    el("label", { htmlFor: input.id, className: "button plain" }, t("chooseFile")), " ", name)];
+}
+
+// What is written in a form stays over a reload, until it is sent. Files do not: browsers forbid it.
+export function remember(form, key) {
+  const fields = [...form.querySelectorAll("input:not([type=file]), textarea")];
+  const place = "studio.form." + key, kept = JSON.parse(sessionStorage.getItem(place) ?? "[]");
+  fields.forEach((one, i) => { if (kept[i] != null) one[one.type === "checkbox" ? "checked" : "value"] = kept[i]; });
+  form.addEventListener("input", () => sessionStorage.setItem(place,
+    JSON.stringify(fields.map(one => one.type === "checkbox" ? one.checked : one.value))));
+  return () => sessionStorage.removeItem(place);
+}
+
 export function setOptions(control, options) {
   const before = control.value;
   const same = control.options.length === options.length &&
@@ -98,6 +119,12 @@ async function failure(answer) {
   try { return (await answer.json()).error.message; } catch { return t("answered", { status: answer.status }); }
 }
 
+function askForKey() {
+  $("keyed").hidden = false;
+  $("key").focus();
+  throw new Error(t("keyNeeded"));
+}
+
 // The server has a new token after each start: the page reads it anew, and asks once more.
 async function refreshToken() {
   const page = await (await fetch("/studio", { cache: "no-store" })).text();
@@ -115,7 +142,7 @@ export async function ask(path, options = {}) {
     throw new Error(t("unreachable"));
   }
   if (answer.status === 403 && options.method && await refreshToken()) answer = await send();
-  if (answer.status === 401) { $("keyed").hidden = false; $("key").focus(); }
+  if (answer.status === 401) askForKey();
   if (!answer.ok) throw new Error(await failure(answer));
   return answer;
 }
@@ -123,8 +150,9 @@ export async function ask(path, options = {}) {
 const api = path => "/studio/api/" + path;
 export const get = async path => (await ask(api(path))).json();
 export const remove = async path => (await ask(api(path), { method: "DELETE" })).json();
-export const post = async (path, body) => (await ask(api(path), {
-  method: "POST", body: body === undefined ? undefined : JSON.stringify(body),
+// What is sent with `keepalive`, and is small, arrives though the page is being left.
+export const post = async (path, body, keepalive = false) => (await ask(api(path), {
+  method: "POST", keepalive, body: body === undefined ? undefined : JSON.stringify(body),
   headers: body === undefined ? {} : { "Content-Type": "application/json" },
 })).json();
 export const blob = async path => (await ask(path.startsWith("/") ? path : api(path))).blob();
@@ -140,7 +168,7 @@ export async function upload(path, body, onprogress) {
     answer = await send();
   }
   if (answer.status === 403 && await refreshToken()) answer = await send();
-  if (answer.status === 401) { $("keyed").hidden = false; $("key").focus(); }
+  if (answer.status === 401) askForKey();
   if (answer.status === 200) return JSON.parse(answer.responseText);
   let said = t("answered", { status: answer.status });
   try { said = JSON.parse(answer.responseText).error.message; } catch { /* it is no answer of the API */ }
@@ -201,8 +229,9 @@ export function tag(job) {
   return made;
 }
 
-// A job beside what it works on: its state, the last line it said, its log, and stopping it.
-export function jobPanel(onend) {
+// A job beside what it works on: its state, the last line it said, its log, and stopping it, unless
+// that stands elsewhere on the page.
+export function jobPanel(onend, isControlled = false) {
   const line = note(), state_ = tag(null), what = el("strong"), last = el("span", { className: "muted", dir: "auto" });
   const bar = el("progress", { "aria-label": t("working") }), log = el("pre", { tabIndex: 0 });
   let job = null, before = null;
@@ -217,8 +246,8 @@ export function jobPanel(onend) {
     const running = now.state === "running", ended = before === "running" && !running;
     what.textContent = t("kind_" + now.kind);
     state_.set(now);
-    bar.hidden = stop.hidden = !running;
-    const lines = text.trim().split("\n").filter(one => one && !/^(\$ |[IW]0000 |WARNING: All log messages)/.test(one));
+    bar.hidden = stop.hidden = isControlled || !running;
+    const lines = text.trim().split("\n").filter(one => one && !/^(\$ |[IW]0000 |WARNING: All log messages|warning: flag --model-size)/.test(one));
     last.textContent = now.state === "finished" ? "" : lines.at(-1)?.slice(0, 300) ?? "";
     last.className = now.state === "failed" ? "error" : "muted";
     if (log.textContent !== text) log.textContent = text;
@@ -228,15 +257,20 @@ export function jobPanel(onend) {
   return panel;
 }
 
-// A confirmation without a dialog: the button asks before it acts.
-export function confirmed(text, done, line, kind = "danger small") {
-  const button = el("button", { type: "button", className: kind }, text);
+// A confirmation without a dialog: the button asks before it acts. `about` says what it is for,
+// where its text does not.
+export function confirmed(text, done, line, kind = "danger small", about = null) {
+  const button = el("button", { type: "button", className: kind, "aria-label": about }, text);
   let sure = false;
+  const show = (words, name) => {
+    button.textContent = words;
+    if (about) button.setAttribute("aria-label", name);
+  };
   button.onclick = () => {
     if (sure) return attempt(button, line, done);
     sure = true;
-    button.textContent = t("sure");
-    setTimeout(() => { sure = false; button.textContent = text; }, 4000);
+    show(t("sure"), `${about} ${t("sure")}`);
+    setTimeout(() => { sure = false; show(text, about); }, 4000);
   };
   return button;
 }

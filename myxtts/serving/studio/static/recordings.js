@@ -1,9 +1,11 @@
 // From recordings to a corpus.
-import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
+import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remember, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
 import { playButton, recordControls } from "./audio.js";
 
 const languageOptions = () => state.overview.languages.map(one => [one.code, languageName(one.code)]);
 const PER_PAGE = 50;
+const clipCount = n => t(n === 1 ? "oneClip" : "clips", { n: number(n) });
+const contents = one => clipCount(one.clips) + t("comma") + t(one.texts === 1 ? "oneText" : "texts", { n: number(one.texts) });
 
 export function listCorpora(main) {
   const line = note(), list = el("ul", { className: "plain" });
@@ -13,10 +15,12 @@ export function listCorpora(main) {
   const form = el("form", { className: "card" }, el("h3", {}, t("newCorpus")),
     el("div", { className: "fields" }, field(t("name"), title), field(t("spokenLanguage"), language)),
     el("div", { className: "buttons" }, make), line);
+  const forget = remember(form, "corpus");
   form.onsubmit = event => {
     event.preventDefault();
     attempt(make, line, async () => {
       const made = await post("corpora", { title: title.value, language: language.value });
+      forget();
       go("recordings", made.id);
     });
   };
@@ -29,7 +33,7 @@ export function listCorpora(main) {
     const { corpora } = await get("corpora");
     demo.hidden = corpora.some(one => one.id === "demo");
     list.replaceChildren(...corpora.map(one => el("li", { className: "between" }, link(one.title, "recordings", one.id),
-      el("span", { className: "muted" }, t("clipsTexts", { clips: number(one.clips), texts: number(one.texts) })), one.job ? tag(one.job) : null)));
+      el("span", { className: "muted" }, contents(one)), one.job ? tag(one.job) : null)));
     if (!corpora.length) list.replaceChildren(el("li", { className: "muted" }, t("noCorpora")));
   });
 }
@@ -55,7 +59,7 @@ export function showCorpus(main, name) {
     const now = await get(`corpora/${name}`);
     heading.textContent = now.title;
     const language = state.overview.languages.find(one => one.code === now.language);
-    facts.textContent = [languageName(now.language), t("clipsTexts", { clips: number(now.clips), texts: number(now.texts) })].join(" · ");
+    facts.textContent = [languageName(now.language), contents(now)].join(" · ");
     const running = now.job?.state === "running";
     slice.hidden = !now.recordings.length;
     slice.disabled = transcribe.disabled = running;
@@ -65,17 +69,20 @@ export function showCorpus(main, name) {
     if (tapes.dataset.key !== key) {
       tapes.dataset.key = key;
       tapes.replaceChildren(...now.recordings.map(one => el("li", { className: "between" }, el("span", { dir: "auto" }, one.name),
-        el("span", { className: "muted" }, duration(one.seconds) + " · " + (one.clips == null ? t("notCut") : t("clips", { n: number(one.clips) })) +
+        el("span", { className: "muted" }, duration(one.seconds) + " · " + (one.clips == null ? t("notCut") : clipCount(one.clips)) +
           Object.entries(one.dropped).map(([reason, n]) => ` · ${number(n)} × ${reasonText(reason)}`).join("")),
-        confirmed("✕", () => remove(`corpora/${name}/recordings/${encodeURIComponent(one.name)}`), tapeLine, "plain small"))));
+        confirmed("✕", () => remove(`corpora/${name}/recordings/${encodeURIComponent(one.name)}`), tapeLine, "plain small", `${t("delete")}: ${one.name}`))));
     }
     job.set(now.job, now.log);
     clips.changed(`${now.clips}/${now.texts}`);
   });
 }
 
-const reasonText = reason => t("reason_" + reason.replaceAll(" ", "_")) === "reason_" + reason.replaceAll(" ", "_")
-  ? reason : t("reason_" + reason.replaceAll(" ", "_"));
+// A reason as the commands name it, with a detail behind it or not, in the language of the page.
+function reasonText(said) {
+  const [reason, ...detail] = said.split(": ");
+  return [t("reason_" + reason.replaceAll(" ", "_"), {}, reason), ...detail].join(": ");
+}
 
 function dropZone(name) {
   const input = el("input", { type: "file", multiple: true, accept: "audio/*,.wav,.flac,.mp3,.ogg,.opus,.aiff", className: "hidden", id: "files" });
@@ -84,7 +91,7 @@ function dropZone(name) {
     el("p", { className: "muted" }, t("formats")));
   const send = async file => {
     const bar = el("progress", { max: 1, value: 0, "aria-label": file.name }), said = el("span", { className: "muted", dir: "auto" });
-    const row = el("li", {}, el("span", { dir: "auto" }, file.name), bar, said);
+    const row = el("li", {}, el("span", { dir: "auto" }, file.name), " ", bar, said);
     list.append(row);
     try {
       await upload(`corpora/${name}/recordings?filename=${encodeURIComponent(file.name)}`, file,
@@ -157,19 +164,19 @@ function clipTable(name) {
   const move = by => { start = Math.max(0, Math.min(start + by * PER_PAGE, Math.floor(Math.max(0, total - 1) / PER_PAGE) * PER_PAGE)); turn(); };
   const back = el("button", { type: "button", className: "plain small", onclick: () => move(-1) }, t("previous"));
   const next = el("button", { type: "button", className: "plain small", onclick: () => move(1) }, t("next"));
-  const heads = ["play", "text", "length", "remarks", ""].map(one => el("th", { scope: "col" }, one ? t("column_" + one) : el("span", { className: "hidden" }, t("column_act"))));
+  const heads = ["play", "text", "length", "remarks", ""].map(one => el("th", { scope: "col", className: one === "length" ? "number" : "" }, one ? t("column_" + one) : el("span", { className: "hidden" }, t("column_act"))));
   const section = el("section", { className: "card", hidden: true }, el("h3", {}, t("clipsTitle")),
     el("div", { className: "fields" }, field(t("show"), filter), el("div", {}, undo)), dropped, line,
     el("table", { className: "stack" }, el("caption", { className: "hidden" }, t("clipsTitle")), el("thead", {}, el("tr", {}, heads)), body),
     el("div", { className: "buttons" }, back, pager, next));
   const row = one => {
     const said = note();
-    const text = el("input", { value: one.text, dir: "auto", "aria-label": t("textOf", { id: one.id }), disabled: one.excluded });
+    const text = el("textarea", { value: one.text, rows: 1, dir: "auto", "aria-label": t("textOf", { id: one.id }), disabled: one.excluded });
     let saved = one.text, sent = null, sending = null;
     const send = async value => {
       said.set("");
       try {
-        await post(`corpora/${name}/clips/${one.id}`, { text: value });
+        await post(`corpora/${name}/clips/${one.id}`, { text: value }, true);
         saved = value;
         said.set(t("saved"), "good");
       } catch (error) { said.set(error.message, "error"); }
@@ -179,7 +186,7 @@ function clipTable(name) {
       if (text.value === saved || text.value === sent) return;
       sending = send(sent = text.value);
     };
-    text.onkeydown = event => { if (event.key === "Enter") { event.preventDefault(); text.blur(); const rows = [...body.querySelectorAll("input")]; rows[rows.indexOf(text) + 1]?.focus(); } };
+    text.onkeydown = event => { if (event.key === "Enter") { event.preventDefault(); text.blur(); const rows = [...body.querySelectorAll("textarea")]; rows[rows.indexOf(text) + 1]?.focus(); } };
     const out = action(one.excluded ? t("include") : t("exclude"), async () => {
       await sending;
       await post(`corpora/${name}/clips/${one.id}`, { excluded: !one.excluded });
@@ -187,7 +194,7 @@ function clipTable(name) {
       await refresh();
     }, said, "plain small");
     out.setAttribute("aria-label", `${out.textContent}: ${one.id}`);
-    const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: one.dropped }) : ""].filter(Boolean).join(" · ");
+    const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: reasonText(one.dropped) }) : ""].filter(Boolean).join(" · ");
     const made = el("tr", {}, el("td", {}, playButton(`corpora/${name}/clips/${one.id}/audio`, t("playClip", { id: one.id }), said)),
       el("td", { className: "wide" }, text, said), el("td", { className: "number" }, duration(one.seconds)),
       el("td", { className: one.dropped ? "error" : "muted", dir: "auto" }, remark), el("td", {}, out));
@@ -219,7 +226,7 @@ function clipTable(name) {
       setOptions(filter, Object.entries(counts).map(([key, n]) => [key, `${t("view_" + key)} (${number(n)})`]));
       filter.value = view;
       const reasons = Object.entries(found.dropped);
-      dropped.textContent = found.problem ?? (reasons.length ? t("wouldBeDropped", { what: reasons.map(([reason, n]) => `${number(n)} × ${reason}`).join(", ") }) : "");
+      dropped.textContent = found.problem ?? (reasons.length ? t("wouldBeDropped", { what: reasons.map(([reason, n]) => `${number(n)} × ${reasonText(reason)}`).join(t("comma")) }) : "");
       dropped.className = found.problem ? "error" : "muted";
       undo.disabled = !found.edits;
       draw(found.clips);

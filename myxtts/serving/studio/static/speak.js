@@ -1,5 +1,5 @@
 // Speak, clone and export.
-import { action, ask, attempt, blob, confirmed, download, el, field, get, languageName, note, number, onLeave, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
+import { action, ask, attempt, blob, confirmed, download, el, field, filePicker, get, languageName, note, number, onLeave, poll, post, remember, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { recordControls, wavOf } from "./audio.js";
 import { voiceOptions } from "./compare.js";
 
@@ -8,8 +8,8 @@ const GREETINGS = { en: "Hello. This is a voice of MyXTTS.", fa: "سلام. ای
 
 export function showSpeak(main, _, query) {
   const line = note(), said = el("p", { className: "said", dir: "auto", "aria-label": t("whatIsSaid"), tabIndex: 0 });
-  const text = el("textarea", { id: "text", dir: "auto", value: sessionStorage.getItem("studio.text") ?? GREETINGS[state.language], oninput: () => sessionStorage.setItem("studio.text", text.value) });
-  const voice = select([], null, () => choose()), language = select([], null);
+  const text = el("textarea", { id: "text", dir: "auto", value: sessionStorage.getItem("studio.text") ?? "", oninput: () => sessionStorage.setItem("studio.text", text.value) });
+  const voice = select([], null, () => choose()), language = select([], null, () => greet());
   const rateText = el("output", {}), rate = el("input", { type: "range", min: 0.5, max: 2, step: 0.05, value: 1, oninput: () => { rateText.textContent = number(+rate.value, 2); } });
   rate.oninput();
   const seed = el("input", { type: "number", min: 0, max: 2147483647, value: 0 });
@@ -20,13 +20,16 @@ export function showSpeak(main, _, query) {
   const form = el("form", { className: "card" }, field(t("text"), text),
     el("div", { className: "fields note" }, field(t("voice"), voice), field(t("language"), language), field(t("rate"), rate, rateText), field(t("seed"), seed)), styling,
     el("div", { className: "buttons" }, speak, stop), line, said, files);
-  let current = null, wanted = query.get("voice");
+  let current = null, wanted = query.get("voice"), greeting = "";
+  // In the language that is to be spoken, until somebody writes another text.
+  const greet = () => { if (text.value === greeting) text.value = greeting = GREETINGS[language.value] ?? GREETINGS.en; };
 
   const chosen = () => state.voices.find(one => one.id === voice.value);
   function choose() {
     const one = chosen();
     if (!one) return;
     setOptions(language, one.languages.map(code => [code, languageName(code)]));
+    greet();
     styling.hidden = !one.style_tokens;
     if (styles.children.length !== one.style_tokens) {
       styles.replaceChildren(...Array.from({ length: one.style_tokens }, (_, i) =>
@@ -152,15 +155,16 @@ function clonePanel() {
   const line = note(), list = el("ul", { className: "plain" }), listLine = note();
   const name = el("input", { required: true, maxLength: 64, dir: "auto" });
   const consent = el("textarea", { required: true, dir: "auto", placeholder: t("consentExample") });
-  const file = el("input", { type: "file", accept: "audio/*,.wav,.flac,.mp3,.ogg", id: "reference" });
+  const [file, picker] = filePicker(t("reference"), { accept: "audio/*,.wav,.flac,.mp3,.ogg", id: "reference" });
   const voice = select([], null), listen = el("audio", { controls: true, hidden: true, "aria-label": t("take") });
   let take = null;
-  const [record, level] = recordControls(line, sound => { take = sound; listen.src = URL.createObjectURL(sound); listen.hidden = false; file.value = ""; });
+  const [record, level] = recordControls(line, sound => { take = sound; listen.src = URL.createObjectURL(sound); listen.hidden = false; file.clear(); });
   file.onchange = () => { take = file.files[0] ?? null; listen.hidden = true; };
   const make = el("button", { type: "submit" }, t("cloneIt"));
   const form = el("form", {}, el("div", { className: "fields" }, field(t("name"), name), field(t("voiceToClone"), voice)),
-    el("div", { className: "fields note" }, field(t("reference"), file), el("div", {}, record)), level, listen, el("p", { className: "muted" }, t("referenceAbout")),
+    el("div", { className: "buttons" }, picker, record), level, listen, el("p", { className: "muted" }, t("referenceAbout")),
     field(t("consent"), consent), el("div", { className: "buttons" }, make), line);
+  const forget = remember(form, "clone");
   form.onsubmit = event => {
     event.preventDefault();
     attempt(make, line, async () => {
@@ -173,6 +177,7 @@ function clonePanel() {
       const clone = await (await ask("/v1/voices", { method: "POST", body })).json();
       line.set(t("cloned", { name: clone.name }), "good");
       name.value = "";
+      forget();
       await refresh();
     });
   };

@@ -10,9 +10,14 @@ const PARTS = {
   speak: [showSpeak, showSpeak], export: [showExport, showExport],
 };
 
+// An address that somebody has cut off may end within a letter.
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
 function place() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [part, name] = path.split("/").map(decodeURIComponent);
+  const [part, name] = path.split("/").map(decoded);
   return { part: part in PARTS ? part : "recordings", name, query: new URLSearchParams(query) };
 }
 
@@ -55,6 +60,8 @@ $("keyed").onsubmit = event => {
 };
 document.querySelector(".skip").onclick = event => { event.preventDefault(); $("main").focus(); };
 
+// What is being typed is saved where a field is left; a reload leaves it too.
+window.addEventListener("pagehide", () => document.activeElement?.blur());
 window.addEventListener("hashchange", () => { show(); $("main").focus({ preventScroll: true }); });
 const known = localStorage.getItem("studio.language") ?? (navigator.language.startsWith("fa") ? "fa" : "en");
 setLanguage(known);

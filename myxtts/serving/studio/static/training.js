@@ -1,5 +1,5 @@
 // Training: start, stop, resume, and what the run's own files say.
-import { action, attempt, blob, chart, confirmed, download, duration, el, field, get, go, jobPanel, languageName, link, note, number, percent, poll, post, remove, say, select, setOptions, state, t, tag } from "./core.js";
+import { action, attempt, blob, chart, confirmed, download, duration, el, field, get, go, jobPanel, languageName, link, note, number, percent, poll, post, remember, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { playButton } from "./audio.js";
 
 export function listRuns(main, _, query) {
@@ -13,12 +13,14 @@ export function listRuns(main, _, query) {
   const form = el("form", { className: "card" }, el("h3", {}, t("newRun")),
     el("div", { className: "fields" }, field(t("name"), title), field(t("corpus"), corpus), field(t("size"), size), field(t("steps"), steps), field(t("atMostMinutes"), minutes)),
     el("label", { className: "tick note" }, judged, t("evaluateToo")), el("div", { className: "buttons" }, begin), line);
+  const forget = remember(form, "run");
   form.onsubmit = event => {
     event.preventDefault();
     attempt(begin, line, async () => {
       if (!corpus.value) throw new Error(t("noCorpusYet"));
       const made = await post("runs", { title: title.value, corpus: corpus.value, size: size.value, steps: +steps.value,
         minutes: minutes.value ? +minutes.value : null, evaluate: judged.checked });
+      forget();
       go("training", made.id);
     });
   };
@@ -39,7 +41,7 @@ export function listRuns(main, _, query) {
 export function showRun(main, name) {
   const heading = el("h2", { dir: "auto" }), facts = el("p", { className: "muted" }), line = note();
   const bar = el("progress", { max: 1, value: 0, "aria-label": t("progress") }), sentence = el("p", { className: "sentence", "aria-live": "polite" });
-  const job = jobPanel();
+  const job = jobPanel(null, true);
   const stop = action(t("stopTraining"), async () => { await post(`runs/${name}/stop`); say(t("stopping")); }, line, "danger");
   const more = el("input", { type: "number", min: 1, max: 10000000, required: true, inputMode: "numeric" });
   const resume = action(t("resume"), () => post(`runs/${name}/resume`, { steps: +more.value || null }), line);
@@ -51,11 +53,12 @@ export function showRun(main, name) {
     const { voice } = await post(`runs/${name}/keep`, { title: kept.value });
     keepLine.set(t("keptVoice", { voice }), "good");
   }, keepLine, "plain");
+  const vocoder = vocoderPanel(name);
   const voice = el("section", { className: "card", hidden: true }, el("h3", {}, t("itsVoice")),
     el("div", { className: "buttons" }, el("a", { className: "button", href: `#/speak?voice=${encodeURIComponent(name)}` }, t("speakWithIt")),
       el("a", { className: "button plain", href: `#/compare?first=${encodeURIComponent(name)}` }, t("compareIt")),
       el("a", { className: "button plain", href: `#/export?voice=${encodeURIComponent(name)}` }, t("exportIt"))),
-    el("p", { className: "muted" }, t("keepAbout")), el("div", { className: "buttons" }, kept, keep), keepLine);
+    vocoder.box, el("p", { className: "muted" }, t("keepAbout")), el("div", { className: "buttons" }, kept, keep), keepLine);
   const page = action(t("whereTime"), async () => {
     download(await blob(`runs/${name}/page`), "performance.html");
   }, line, "plain");
@@ -84,15 +87,15 @@ export function showRun(main, name) {
       [t("validationLoss"), number(last(now.scores.loss), 3)],
       [t("utilisation"), percent(now.utilisation)],
       ...Object.keys(now.scores).filter(one => !one.endsWith("loss")).slice(0, 8).map(one =>
-        [one.replaceAll("_", " "), ["wer", "cer"].includes(one) ? percent(last(now.scores[one])) : number(last(now.scores[one]), 2)]),
+        [metricName(one), ["wer", "cer"].includes(one) ? percent(last(now.scores[one])) : number(last(now.scores[one]), 2)]),
     ].map(([what, value]) => el("div", {}, el("div", { className: "what" }, what), el("div", { className: "value" }, value))));
     verdict.textContent = now.verdict ?? (now.utilisation == null ? "" : t("notWaiting"));
     page.hidden = !now.has_page;
     const key = JSON.stringify([now.curves, now.scores, state.language]);
     if (key !== drawn) {
       drawn = key;
-      const losses = Object.fromEntries(["loss", "mel_loss", "duration_loss", "alignment_loss"].filter(one => now.curves[one]).map(one => [one, now.curves[one]]));
-      const scores = Object.fromEntries(["loss", "wer", "cer"].filter(one => now.scores[one]).map(one => ["val " + one, now.scores[one]]));
+      const losses = Object.fromEntries(["loss", "mel_loss", "duration_loss", "alignment_loss"].filter(one => now.curves[one]).map(one => [t("curve_" + one), now.curves[one]]));
+      const scores = Object.fromEntries(["loss", "wer", "cer"].filter(one => now.scores[one]).map(one => [one === "loss" ? t("validationLoss") : metricName(one), now.scores[one]]));
       curves.replaceChildren(chart(t("trainingLosses"), losses), chart(t("validation"), scores));
     }
     const all = JSON.stringify(now.samples);
@@ -106,8 +109,25 @@ export function showRun(main, name) {
     voice.hidden = !now.has_voice;
     if (!kept.value) kept.value = `${now.title} ${now.step}`.slice(0, 60);
     job.set(now.job, now.log);
+    vocoder.set(now, running);
   });
 }
+
+// Its voice speaks by Griffin-Lim until it has a vocoder of its own, which exports need.
+function vocoderPanel(name) {
+  const line = note(), job = jobPanel(), about = el("p", { className: "muted" });
+  const steps = el("input", { type: "number", min: 1, max: 10000000, value: 1000, required: true, inputMode: "numeric" });
+  const begin = action(t("trainVocoder"), () => post(`runs/${name}/vocoder`, { steps: +steps.value }), line, "plain");
+  const form = el("div", { className: "buttons" }, field(t("vocoderSteps"), steps), begin);
+  const set = (now, isTraining) => {
+    about.textContent = t(now.has_vocoder ? "hasVocoder" : "vocoderAbout");
+    form.hidden = !now.is_own || isTraining || now.vocoder_job?.state === "running";
+    job.set(now.vocoder_job, now.vocoder_log);
+  };
+  return { box: el("div", {}, about, form, line, job), set };
+}
+
+const metricName = name => t("metric_" + name, {}, name.replaceAll("_", " "));
 
 function trendSentence(trend) {
   if (!trend) return t("notStarted");
