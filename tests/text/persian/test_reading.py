@@ -149,6 +149,22 @@ def test_the_digit_nine_is_not_read_as_no(spoken):
     assert spoken("ساعت نه بود. نه، نمی\u200cآیم.").endswith("bˈud. nˈæ, nˈemiɒjæm.")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("می\u200cرویم", "mˈirævim"),
+        ("می\u200cبینم", "mˈibinæm"),
+        ("نمی\u200cدهم", "nˈemidæhæm"),
+        ("می\u200cخورد", "mˈixoræd"),
+        ("می\u200cرسم", "mˈiresæm"),
+        ("می\u200cگویید", "mˈiɡujid"),
+        ("می\u200cرفتند", "mˈiræftænd"),
+    ],
+)
+def test_verbs_of_the_present_have_their_stem(spoken, text, expected):
+    assert spoken(text) == expected
+
+
 def test_the_whole_part_of_a_decimal_has_no_ezafe(spoken):
     assert spoken("۲۴٫۷ درصد").startswith("bˈist o t͡ʃæhˈɒr momæjjˈez")
 

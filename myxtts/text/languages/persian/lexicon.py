@@ -53,7 +53,8 @@ class Lexicon:
             if ending in _JOINED_ENDINGS:
                 return _add(self.pronounce(stem), _JOINED_ENDINGS[ending])
             if stem in _PREFIXES:
-                rest = self.pronounce(ending).phonemes.removeprefix("ʔ")
+                said = _presents().get(ending) if stem in _VERBAL else None
+                rest = (said or self.pronounce(ending).phonemes).removeprefix("ʔ")
                 return Pronunciation(_PREFIXES[stem] + rest, "formed")
         for ending, sound in _ENDINGS.items():
             stem = word[: -len(ending)]
@@ -118,6 +119,16 @@ def _ordinals(words: dict[str, str]) -> dict[str, str]:
 
 
 @cache
+def _presents() -> dict[str, str]:
+    """Verbs behind "می": its "ماند" is "mānad", though alone it is "mānd"."""
+    found: dict[str, str] = {}
+    for stem, spoken in read_rows("verbs.tsv"):
+        for ending, sound in _PERSONS.items():
+            found.setdefault(stem + ending, from_notation(spoken, HOMORICH) + sound)
+    return found
+
+
+@cache
 def _gruut() -> dict[str, str]:
     """The lexicon of gruut-lang-fa, where it is installed."""
     spec = find_spec("gruut_lang_fa")
@@ -135,6 +146,8 @@ def _gruut() -> dict[str, str]:
 _IRREGULAR = frozenset("دو سه نه سی".split())  # their ordinals are other words, or listed
 _ORDINAL_ENDINGS = {"م": "om", "مین": "omin", "می": "omi"}
 _PREFIXES = {"می": "mi", "نمی": "nemi", "همی": "hæmi", "بی": "bi", "نا": "nɒ", "هم": "hæm"}
+_VERBAL = ("می", "نمی", "همی")
+_PERSONS = {"م": "æm", "ی": "i", "د": "æd", "یم": "im", "ید": "id", "ند": "ænd"}
 _JOINED_ENDINGS = {
     **{"ها": "hɒ", "های": "hɒ", "هایی": "hɒʔi", "هایم": "hɒjæm", "هایت": "hɒjæt"},
     **{"هایش": "hɒjæʃ", "هایمان": "hɒjemɒn", "هایتان": "hɒjetɒn", "هایشان": "hɒjeʃɒn"},

@@ -37,7 +37,7 @@ def _is_day(words: Sequence[Word], place: int) -> bool:
 def _cannot_have(words: Sequence[Word], place: int) -> bool:
     word = words[place]
     is_last = place + 1 == len(words) or not _PAUSES.isdisjoint(word.gap)
-    return is_last or not word.is_persian or words[place + 1].text == _POINT
+    return is_last or not word.is_persian or _POINT in (word.text, words[place + 1].text)
 
 
 @cache
@@ -46,5 +46,5 @@ def _model() -> tuple[np.ndarray, float, float]:
     return arrays["weights"].astype(np.int32), float(arrays["scale"]), float(arrays["bias"])
 
 
-_POINT = "ممیز"  # after the whole part of a number
+_POINT = "ممیز"  # within a decimal number
 _PAUSES = frozenset(",.:;?!—…)")
