@@ -42,7 +42,7 @@ def _describe_forms(texts: Iterable[str], forms: Mapping[str, str]) -> list[str]
     if not counts:
         return []
     shown = ", ".join(f"{one} {count:,} times" for one, count in counts.most_common())
-    read = " and ".join(dict.fromkeys(forms.values()))
+    read = " and ".join(dict.fromkeys(forms[one] for one, _ in counts.most_common()))
     return [f"the texts have letters of another keyboard ({shown}), which are read as {read}"]
 
 

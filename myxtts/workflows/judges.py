@@ -49,8 +49,8 @@ def _find_asr(language: str, model: str | None):
     found = asr_for(language, model)
     if found is None:
         raise UserError(
-            f"there is no ASR for {language!r}: name the folder of a Whisper model with "
-            f"--asr-model or {WHISPER_FOLDER}"
+            f"there is no ASR for {language!r}: name the folder of a Whisper or sherpa-onnx "
+            f"model with --asr-model or {WHISPER_FOLDER}"
         )
     return found
 

@@ -44,6 +44,29 @@ def test_kanji_are_read_and_particles_sound_as_they_are_spoken():
     assert not Tokenizer.build(["ja"], "phonemes").unknown("東京へ行く。", "ja")
 
 
+def test_kana_next_to_a_latin_word_keep_their_sounds():
+    for package in ("fugashi", "unidic_lite"):
+        pytest.importorskip(package, reason="the extra `japanese` is not installed")
+    (spoken,) = phonemes.phonemize([normalise("高さはkmです。", "ja")], "ja")
+    (before,) = phonemes.phonemize(["タカサワ"], "ja", by_espeak=True)
+    assert spoken.startswith(before) and "lˈe̞tə" not in spoken
+
+
+def test_peoples_have_another_suffix_than_persons():
+    for package in ("fugashi", "unidic_lite"):
+        pytest.importorskip(package, reason="the extra `japanese` is not installed")
+    words = phonemes.open_reader("ja").explain("日本人が三人")
+    assert [word.notes for word in words] == ["ニホン", "ジン", "ガ", "サン", "ニン"]
+
+
+def test_japanese_counters_and_their_numbers_change_their_sounds():
+    said = normalise("1本、3本、4本、10匹、100個、300匹、3階、6歳、1000本、0本", "ja")
+    assert said.split(", ") == (
+        "イッポン, サンボン, ヨンホン, ジュッピキ, ヒャッコ, サンビャッピキ, サンガイ, ロクサイ, "
+        "センボン, 零 本".split(", ")
+    )
+
+
 def test_kanji_without_the_package_are_an_error_that_names_the_extra(monkeypatch):
     monkeypatch.setattr(phonemes, "find_spec", lambda name: None)
     tokenizer = Tokenizer.build(["ja"], "phonemes")

@@ -27,7 +27,7 @@ def add(verbs: argparse._SubParsersAction) -> None:
     _add_listening(parser.add_argument_group("a blind listening test"))
     about = "language of the text (default: the voice's first; en of recordings)"
     parser.add_argument("--language", metavar="CODE", help=about)
-    about = "folder of a Whisper model for the language (default: moonshine, for en)"
+    about = "folder of a Whisper or sherpa-onnx model for the language (default: moonshine, for en)"
     parser.add_argument("--asr-model", metavar="DIR", help=about)
     about = (
         "judge the recordings again; otherwise earlier results of the same judges for the same "

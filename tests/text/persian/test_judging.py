@@ -27,6 +27,11 @@ def test_a_mark_behind_a_silent_he_without_a_glide_is_no_ezafe():
     assert annotate("نامه آمد", "name1 @am/d", GE2PE).ezafes == [False, False]
 
 
+def test_a_mark_behind_the_e_of_a_silent_he_is_an_ezafe():
+    found = annotate("نامه او", "namee1 @u", GE2PE)
+    assert found.ezafes == [True, False] and found.spoken[0] == "nɒme"
+
+
 def test_phonemes_are_written_in_the_codes_of_espeak():
     assert as_espeak_codes("ɒjˈɒ, t͡ʃetˈor ʒˈɒle?") == "[[Aj'A]], [[tSet'oR Z'Ale]]?"
 

@@ -88,6 +88,9 @@ def test_stress_is_on_the_last_vowel_or_on_the_prefix_of_a_verb():
         ("دویست گرم شکر", "گرم", "ɡeræm"),
         ("هوا خیلی گرم است", "گرم", "ɡærm"),
         ("دو تن گندم خرید", "تن", "ton"),
+        ("سمت روستا و ده بالا", "ده", "deh"),
+        ("غیبت دانش‌آموز در کلاس", "غیبت", "qejbæt"),
+        ("غیبت گناه است و تهمت هم", "غیبت", "qibæt"),
     ],
 )
 def test_neighbours_decide_how_a_homograph_is_read(text, word, expected):
@@ -110,6 +113,60 @@ def test_a_latin_word_is_read_as_english(spoken):
 
 def test_colloquial_forms_stay_as_they_are_written(spoken):
     assert spoken("می\u200cخوام برم خونه") == "mˈixɒm berˈæm xunˈe"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("پانزدهم خرداد", "pɒnzdæhˈome xordˈɒd"),
+        ("هفتم مهر", "hæftˈome mˈehr"),
+        ("نهم دی", "nohˈome dˈej"),
+        ("دهم آبان", "dæhˈome ɒbˈɒn"),
+        ("سی\u200cامین روز", "siʔomˈin rˈuz"),
+        ("دوم و سوم", "dovvˈom o sevvˈom"),
+        ("سهم یک سیم", "sˈæhme jˈek sˈim"),
+    ],
+)
+def test_ordinals_end_in_om_and_words_that_look_like_them_do_not(spoken, text, expected):
+    assert spoken(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("۱۳۲ نفر", "sˈæd o sˈi jo dˈo næfˈær"),
+        ("رفت و آمد", "rˈæft o ɒmˈæd"),
+        ("او رفت و من آمدم", "ˈu rˈæft væ mˈæn ɒmædˈæm"),
+        ("دو، و سه", "dˈo, væ sˈe"),
+    ],
+)
+def test_and_is_short_in_numbers_and_fixed_pairs(spoken, text, expected):
+    assert spoken(text) == expected
+
+
+def test_the_digit_nine_is_not_read_as_no(spoken):
+    assert spoken("۰۹۱۲۳۴۵۶۷۸۹").startswith("sˈefr nˈoh jˈek dˈo")
+    assert spoken("ساعت نه بود. نه، نمی\u200cآیم.").endswith("bˈud. nˈæ, nˈemiɒjæm.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("می\u200cرویم", "mˈirævim"),
+        ("می\u200cبینم", "mˈibinæm"),
+        ("نمی\u200cدهم", "nˈemidæhæm"),
+        ("می\u200cخورد", "mˈixoræd"),
+        ("می\u200cرسم", "mˈiresæm"),
+        ("می\u200cگویید", "mˈiɡujid"),
+        ("می\u200cرفتند", "mˈiræftænd"),
+    ],
+)
+def test_verbs_of_the_present_have_their_stem(spoken, text, expected):
+    assert spoken(text) == expected
+
+
+def test_the_whole_part_of_a_decimal_has_no_ezafe(spoken):
+    assert spoken("۲۴٫۷ درصد").startswith("bˈist o t͡ʃæhˈɒr momæjjˈez")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 from myxtts.text.dates import say_dates, say_times
 from myxtts.text.language import LATIN, Language, SymbolWords
-from myxtts.text.languages.chinese.numbers import say_years
+from myxtts.text.languages.chinese.numbers import say_signs, say_years
 from myxtts.text.languages.chinese.reading import Reader
 from myxtts.text.numbers import expand_numbers
 
 
 def _expand(text: str) -> str:
-    text = say_times(say_dates(text, CHINESE), CHINESE)
+    text = say_times(say_dates(say_signs(text), CHINESE), CHINESE)
     return expand_numbers(say_years(text), CHINESE)
 
 
@@ -39,7 +39,7 @@ CHINESE = Language(
     date="{year}年{month}{day}日",
     clock="{hour}点{minute}分",
     full_hour="{hour}点",
-    version=3,
+    version=4,
     symbol_words=SymbolWords(
         minus="负",
         point="点",

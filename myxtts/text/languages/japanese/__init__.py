@@ -2,7 +2,8 @@
 
 from myxtts.text.dates import say_dates, say_times
 from myxtts.text.language import Language, SymbolWords, span
-from myxtts.text.languages.japanese.numbers import say_dates_in_kana
+from myxtts.text.languages.japanese.counters import say_counted
+from myxtts.text.languages.japanese.numbers import say_dates_in_kana, say_signs
 from myxtts.text.languages.japanese.reading import Reader
 from myxtts.text.numbers import expand_numbers
 
@@ -19,8 +20,8 @@ _NUMERALS = dict(
 
 
 def _expand(text: str) -> str:
-    text = say_times(say_dates(text, JAPANESE), JAPANESE)
-    return expand_numbers(say_dates_in_kana(text), JAPANESE)
+    text = say_times(say_dates(say_signs(text), JAPANESE), JAPANESE)
+    return expand_numbers(say_counted(say_dates_in_kana(text)), JAPANESE)
 
 
 JAPANESE = Language(
@@ -45,7 +46,7 @@ JAPANESE = Language(
     date="{year}ねん{month}{day}にち",
     clock="{hour}じ{minute}ふん",
     full_hour="{hour}じ",
-    version=3,
+    version=4,
     symbol_words=SymbolWords(
         minus="マイナス",
         point="点",

@@ -42,7 +42,13 @@ _FIRST_OF_MONTH = re.compile(
     r"(?:(?<=月)|(?<=ガツ)) ?1 ?(?:日(?![間目本])|にち)|(?<!\d)1 ?日(?= ?[(（][月火水木金土日])"
 )
 _ONE_DAY = re.compile(r"(?<!\d)1 ?(?:日(?![間本])|にち)")
+_MINUS = re.compile(r"(?<![\dA-Za-z)-])-(?=\d)")
 _LAST_HOUR, _LAST_MINUTE = 24, 59
+
+
+def say_signs(text: str) -> str:
+    """Say the minus before a number, where no space stands before it, and the degrees behind it."""
+    return _MINUS.sub("マイナス", text).replace("℃", "度")
 
 
 def say_dates_in_kana(text: str) -> str:

@@ -22,12 +22,15 @@ _LETTERS = dict(
         strict=True,
     )
 )
+_PHONE = re.compile(r"(?<![\d.,-])(?:0\d{1,2}-\d{3,4}|1\d{3})-\d{4}(?![\d-])")
+_DIGITS = "공일이삼사오육칠팔구"
 _LAST_HOUR = 12  # later ones are Chinese: 십사 시
 
 
 def say_counted(text: str) -> str:
-    """Write native numbers before counters, the two irregular months, and acronyms."""
+    """Write native numbers before counters, irregular months, telephone numbers, and acronyms."""
     text = _ACRONYM.sub(lambda match: "".join(_LETTERS[letter] for letter in match[0]), text)
+    text = _PHONE.sub(_phone, text)
     text = _MONTHS.sub(lambda match: "유월" if match[1] == "6" else "시월", text)
     return _COUNTED.sub(_say, text)
 
@@ -38,6 +41,12 @@ def _say(match: re.Match[str]) -> str:
     if not number or is_hour and number > _LAST_HOUR:
         return match[0]
     return set_apart(match, native(number))
+
+
+def _phone(match: re.Match[str]) -> str:
+    """Say the digits of a telephone number, with a pause between its groups."""
+    digits = "".join(_DIGITS[int(sign)] if sign.isdigit() else ", " for sign in match[0])
+    return set_apart(match, digits)
 
 
 def native(number: int) -> str:

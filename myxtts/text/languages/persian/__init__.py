@@ -26,7 +26,7 @@ PERSIAN = Language(
     foreign_forms={"ي": "ی", "ى": "ی", "ك": "ک"},
     vowelise=vowelise,
     judge=judge,
-    version=4,
+    version=5,
     hard_sentences=HARD_SENTENCES,
     # Persian and Arabic are often typed without the letters that distinguish them.
     frequent_words=words(

@@ -69,8 +69,8 @@ def _has_ezafe(written: str, spoken: str) -> bool:
 
 
 def _is_silent_he(written: str, spoken: str) -> bool:
-    """Whether `e1` is only the silent he at the end of a word: an ezafe would follow a glide."""
-    return written.endswith("ه") and spoken[-3:-2] not in ("j", "h")
+    """Whether `e1` is only the silent he of a word: an ezafe follows its e, or a glide."""
+    return written.endswith("ه") and spoken[-3:-2] not in ("j", "h", "e")
 
 
 def _without_marks(spoken: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from myxtts.text.languages.persian.numbers import cardinal, ordinal, spell_digits
+from myxtts.text.languages.persian.numbers import cardinal, is_number, ordinal, spell_digits
 from myxtts.text.numbers import set_apart
 
 _SOLAR_MONTHS = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند".split()
@@ -11,12 +11,17 @@ _FIRST_GREGORIAN_YEAR = 1600  # no text in the solar calendar is of a later year
 _FEWEST_PHONE_DIGITS = 7
 _LONGEST_MONTH = 31
 # Months whose names are other words too need a year or the word "ماه" behind them.
-_AMBIGUOUS = frozenset("تیر مهر دی مه اوت مارس".split())
+_AMBIGUOUS = frozenset("تیر مه اوت".split())
 _LUNAR_MONTHS = "محرم ربیع جمادی رجب شعبان رمضان شوال ذیقعده ذی‌القعده ذیحجه ذی‌الحجه".split()
-_PLAIN = "|".join(
-    name for name in _SOLAR_MONTHS + _MONTHS + _LUNAR_MONTHS if name not in _AMBIGUOUS
-)
+_ALL_MONTHS = frozenset(_SOLAR_MONTHS + _MONTHS + _LUNAR_MONTHS)
+_PLAIN = "|".join(sorted(_ALL_MONTHS - _AMBIGUOUS))
 _OTHERS = "|".join(sorted(_AMBIGUOUS))
+
+
+def is_date(word: str, after: str) -> bool:
+    """Whether two words are a day and its month, as in "سوم خرداد"."""
+    is_ordinal = word.endswith("م") and is_number(word)
+    return is_ordinal and after.removesuffix("ماه").rstrip("\u200c") in _ALL_MONTHS
 
 
 def _year_first(match: re.Match[str]) -> str:
@@ -88,7 +93,7 @@ DATE_RULES = (
     (
         # Streets and squares that are named after a day have its number as it is.
         r"(?<!خیابان )(?<!میدان )(?<!بزرگراه )"
-        rf"(?<![\d.,/:-])(\d{{1,2}})\s?(?=(?:{_PLAIN})(?![\u0621-\u06d3])"
+        rf"(?<![\d.,/:-])(\d{{1,2}})\s?(?=(?:{_PLAIN})(?:\u200c?ماه)?(?![\u0621-\u06d3])"
         rf"|(?:{_OTHERS})\s?(?:ماه|\d{{2,4}})(?!\d))",
         _day_of_month,
     ),

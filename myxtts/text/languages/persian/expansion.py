@@ -127,7 +127,13 @@ def _ordinal(match: re.Match[str]) -> str:
     if len(digits) > 15:
         return match[0]
     suffix = "ین" if match[2].endswith("ین") else ""
-    return set_apart(match, ordinal(int(digits)) + suffix)
+    said = "اول" if suffix and int(digits) == 1 else ordinal(int(digits))
+    return set_apart(match, said + suffix)
+
+
+def _century(match: re.Match[str]) -> str:
+    """Centuries are counted: "قرن ۲۱" is the twenty-first."""
+    return ordinal(int(match[0]))
 
 
 def _card(match: re.Match[str]) -> str:
@@ -156,7 +162,11 @@ _NUMBER_RULES = [
         (r"(?<![\d-])(\d{4})[ -](\d{4})[ -](\d{4})[ -](\d{4})(?![\d-])", _card),
         *DATE_RULES,
         *SIGN_RULES,
+        (rf"(?:(?<={_START}قرن )|(?<={_START}سده ))[1-9]\d?(?![\d.,/:-]|\u200c?ا?م)", _century),
         (r"(?<=نتیجه )(\d{1,2}) ?[-—] ?(\d{1,2})(?!\d)", r"\1 بر \2"),
+        (rf"{_FREE}(?<!-)(\d{{1,2}}) ?[-—] ?(\d{{1,2}})(?= به (?:نفع|سود) )", r"\1 بر \2"),
+        # On a keyboard from right to left the sign is easily typed behind the number.
+        (rf"{_FREE}(?<!-)(\d+(?:[./]\d+)?)-(?= ?درجه)", r"منفی \1"),
         (r"(?<![\d.,/])\d+(?:\.\d+){2,}", lambda m: m[0].replace(".", " نقطه ")),
         (r"(?<![\d.,/])(\d+)(\u200c?م(?:ین)?|[\u200c ]?ام(?:ین)?)(?![\u0621-\u06d3])", _ordinal),
         (r"(?<=,\d{3})-(?=\d{1,3},\d{3})", " تا "),

@@ -1,7 +1,7 @@
 """Words with several pronunciations, which their neighbours decide between."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -74,11 +74,9 @@ def _place_score(places: str, words: Sequence[Word], place: int, ezafe: float) -
 
 
 def context_of(words: Sequence[Word], place: int) -> dict[str, float]:
-    """The words and stems around a place, each with how near it is."""
+    """The words and stems around a place in its sentence, each with how near it is."""
     found: dict[str, float] = {}
-    for at in range(max(0, place - _REACH), min(len(words), place + _REACH + 1)):
-        if at == place:
-            continue
+    for at in _places_around(words, place):
         nearness = _NEAR if abs(at - place) == 1 else 1.0
         side = "<" if at < place else ">"
         for form in {words[at].text, _stem(words[at].text)}:
@@ -86,6 +84,21 @@ def context_of(words: Sequence[Word], place: int) -> dict[str, float]:
             if abs(at - place) == 1:
                 found[side + form] = _NEAR
     return found
+
+
+def _places_around(words: Sequence[Word], place: int) -> Iterator[int]:
+    for at in range(place - 1, max(0, place - _REACH) - 1, -1):
+        if _ends_sentence(words[at]):
+            break
+        yield at
+    for at in range(place + 1, min(len(words), place + _REACH + 1)):
+        if _ends_sentence(words[at - 1]):
+            break
+        yield at
+
+
+def _ends_sentence(word: Word) -> bool:
+    return any(mark in word.gap for mark in ".?!…")
 
 
 def _stem(word: str) -> str:

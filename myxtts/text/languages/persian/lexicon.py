@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from myxtts.text.language import Speak
 from myxtts.text.languages.persian.inventory import HOMORICH, from_espeak, from_gruut, from_notation
+from myxtts.text.languages.persian.numbers import NUMBER_WORDS
 from myxtts.text.languages.persian.table_files import read_rows
 from myxtts.text.languages.persian.tokens import ZWNJ
 
@@ -52,7 +53,8 @@ class Lexicon:
             if ending in _JOINED_ENDINGS:
                 return _add(self.pronounce(stem), _JOINED_ENDINGS[ending])
             if stem in _PREFIXES:
-                rest = self.pronounce(ending).phonemes.removeprefix("ʔ")
+                said = _presents().get(ending) if stem in _VERBAL else None
+                rest = (said or self.pronounce(ending).phonemes).removeprefix("ʔ")
                 return Pronunciation(_PREFIXES[stem] + rest, "formed")
         for ending, sound in _ENDINGS.items():
             stem = word[: -len(ending)]
@@ -93,6 +95,8 @@ def _repair(word: str, spoken: str) -> str:
     """Correct what espeak does to beginnings and endings; it reads a final "ای" with an ezafe."""
     if word.endswith(("ای", "وی")):
         spoken = re.sub("(?<=[ɒu])je$", "", spoken)
+    if word.endswith(("یی", "ئی")):
+        spoken = re.sub("(?<=[ɒu])i$", "ʔi", spoken)
     if word.startswith("آ") and spoken.startswith("æ"):
         spoken = "ɒ" + spoken[1:]
     if word.endswith("\u064b") and not spoken.endswith("æn"):
@@ -103,7 +107,25 @@ def _repair(word: str, spoken: str) -> str:
 @cache
 def _table() -> dict[str, str]:
     own = {word: from_notation(spoken, HOMORICH) for word, spoken in read_rows("common_words.tsv")}
-    return {word: spoken.removeprefix("ʔ") for word, spoken in read_rows("words.tsv")} | own
+    words = {word: spoken.removeprefix("ʔ") for word, spoken in read_rows("words.tsv")} | own
+    return words | _ordinals(words) | own
+
+
+def _ordinals(words: dict[str, str]) -> dict[str, str]:
+    """The ordinals of numbers, whose ending anywhere else would mean "my"."""
+    known = (NUMBER_WORDS & words.keys()) - _IRREGULAR
+    endings = _ORDINAL_ENDINGS.items()
+    return {word + end: words[word] + sound for word in known for end, sound in endings}
+
+
+@cache
+def _presents() -> dict[str, str]:
+    """Verbs behind "می": its "ماند" is "mānad", though alone it is "mānd"."""
+    found: dict[str, str] = {}
+    for stem, spoken in read_rows("verbs.tsv"):
+        for ending, sound in _PERSONS.items():
+            found.setdefault(stem + ending, from_notation(spoken, HOMORICH) + sound)
+    return found
 
 
 @cache
@@ -121,7 +143,11 @@ def _gruut() -> dict[str, str]:
     return {word: from_gruut(phonemes) for word, phonemes in rows}
 
 
+_IRREGULAR = frozenset("دو سه نه سی".split())  # their ordinals are other words, or listed
+_ORDINAL_ENDINGS = {"م": "om", "مین": "omin", "می": "omi"}
 _PREFIXES = {"می": "mi", "نمی": "nemi", "همی": "hæmi", "بی": "bi", "نا": "nɒ", "هم": "hæm"}
+_VERBAL = ("می", "نمی", "همی")
+_PERSONS = {"م": "æm", "ی": "i", "د": "æd", "یم": "im", "ید": "id", "ند": "ænd"}
 _JOINED_ENDINGS = {
     **{"ها": "hɒ", "های": "hɒ", "هایی": "hɒʔi", "هایم": "hɒjæm", "هایت": "hɒjæt"},
     **{"هایش": "hɒjæʃ", "هایمان": "hɒjemɒn", "هایتان": "hɒjetɒn", "هایشان": "hɒjeʃɒn"},
@@ -136,5 +162,7 @@ _JOINED_ENDINGS = {
 _ENDINGS = {
     **{"هایشان": "hɒjeʃɒn", "هایمان": "hɒjemɒn", "هایتان": "hɒjetɒn", "هایش": "hɒjæʃ"},
     **{"هایی": "hɒʔi", "های": "hɒ", "ها": "hɒ", "ترین": "tærin", "تر": "tær"},
+    **{"امون": "ɒmun", "اتون": "ɒtun", "اشون": "ɒʃun"},
+    **{"مون": "emun", "تون": "etun", "شون": "eʃun"},
     **{"شان": "eʃɒn", "مان": "emɒn", "تان": "etɒn", "ش": "æʃ", "م": "æm", "ی": "i", "ند": "ænd"},
 }

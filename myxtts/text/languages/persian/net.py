@@ -16,6 +16,7 @@ _URL = re.compile(
 )
 _TAG = re.compile(r"#(?=[^\W\d])([\w\u200c]{1,80})")
 _MENTION = re.compile(r"(?<!\w)@(?=\w)([\w.]{1,40})")
+_IRAN = re.compile(r"\.ir(?![\w-])", re.IGNORECASE)
 _PART = re.compile(r"[^\W\d_]+|\d+|.")
 
 
@@ -42,9 +43,6 @@ def _say_url(match: re.Match[str]) -> str:
 
 def _spell(address: str) -> str:
     words = []
-    for part in _PART.findall(address):
-        if part.isdecimal():
-            words.append(spell_digits(part))
-        else:
-            words.append(_SIGNS.get(part, part))
+    for part in _PART.findall(_IRAN.sub(".آی آر", address)):
+        words.append(spell_digits(part) if part.isdecimal() else _SIGNS.get(part, part))
     return f" {' '.join(words)} "

@@ -1,5 +1,7 @@
 """Persian numbers in words."""
 
+from myxtts.text.languages.persian.tokens import ZWNJ
+
 _ONES = (
     "صفر یک دو سه چهار پنج شش هفت هشت نه ده یازده دوازده سیزده چهارده پانزده شانزده هفده هجده نوزده"
 ).split()
@@ -8,6 +10,10 @@ _HUNDREDS = "_ صد دویست سیصد چهارصد پانصد ششصد هفت�
 _SCALES = "_ هزار میلیون میلیارد تریلیون کوادریلیون".split()
 _FRACTIONS = {1: "دهم", 2: "صدم", 3: "هزارم"}
 _AND = " و "
+
+
+# The words that numbers are made of, each of which has an ordinal.
+NUMBER_WORDS = frozenset((*_ONES[1:], *_TENS[2:], *_HUNDREDS[1:], *_SCALES[1:]))
 
 
 def cardinal(value: int) -> str:
@@ -45,12 +51,18 @@ def _below_thousand(value: int) -> str:
     return _AND.join(words)
 
 
+def is_number(word: str) -> bool:
+    """Whether a word is a part of a number, cardinal or ordinal, or of "دو و نیم"."""
+    stem = word.removesuffix("مین").removesuffix("م").removesuffix(f"{ZWNJ}ا")
+    return not NUMBER_WORDS.isdisjoint((word, stem)) or word in ("سوم", "سومین", "نیم")
+
+
 def ordinal(value: int) -> str:
     """Say an ordinal: 3 is "سوم", 30 "سی‌ام", 21 "بیست و یکم"."""
     words = cardinal(value)
     if words.endswith("سه"):
         return words[:-2] + "سوم"
-    return words + ("\u200cام" if words.endswith("ی") else "م")
+    return words + (f"{ZWNJ}ام" if words.endswith("ی") else "م")
 
 
 def decimal_words(text: str) -> str:

@@ -9,6 +9,7 @@ from myxtts.text.languages.persian.ezafe import takes_ezafe, with_ezafe, without
 from myxtts.text.languages.persian.homographs import Choice, choose_reading
 from myxtts.text.languages.persian.latin import spell_latin
 from myxtts.text.languages.persian.lexicon import Lexicon, Pronunciation
+from myxtts.text.languages.persian.links import link
 from myxtts.text.languages.persian.stress import stress
 from myxtts.text.languages.persian.tagger import ezafe_probabilities
 from myxtts.text.languages.persian.tokens import Word, split_words
@@ -96,6 +97,8 @@ class Reader:
         found = self._lexicon.pronounce(word.text)
         if choice:
             found = Pronunciation(choice.phonemes, "homograph")
+        if linked := link(words, place):
+            found = Pronunciation(linked, "link")
         has_ezafe = word.has_ezafe or takes_ezafe(word.text, ezafe, place + 1 == len(words))
         marked = stress(word.text, found.phonemes)
         change = with_ezafe if has_ezafe else without_ezafe

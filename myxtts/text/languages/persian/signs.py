@@ -2,7 +2,7 @@
 
 import re
 
-_FRACTIONS = {"½": "یک دوم", "⅓": "یک سوم", "⅔": "دو سوم", "¼": "یک چهارم", "¾": "سه چهارم"}
+_FRACTIONS = {"½": "نیم", "⅓": "یک سوم", "⅔": "دو سوم", "¼": "یک چهارم", "¾": "سه چهارم"}
 _FRACTIONS |= {"⅛": "یک هشتم"}
 _FRACTION = re.compile(rf"(\d?)([{''.join(_FRACTIONS)}])")
 # Another sign than the hyphen, which most often stands for "to" between numbers.

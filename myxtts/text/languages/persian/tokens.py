@@ -45,13 +45,17 @@ def _parts(token: str) -> list[Word]:
     """Cut a word at half-spaces, but leave its prefixes and suffixes on it."""
     pieces: list[str] = []
     for part in filter(None, token.split(ZWNJ)):
-        is_suffix = part.rstrip("\u0650") in _SUFFIXES and bool(pieces)
-        if is_suffix or pieces and pieces[-1] in _PREFIXES:
+        if pieces and _belong_together(pieces[-1], part):
             pieces[-1] += ZWNJ + part
         else:
             pieces.append(part)
     joined = [word for word in (_read(piece, "", True) for piece in pieces) if word.text]
     return [*joined[:-1], joined[-1]._replace(is_joined=False)] if joined else []
+
+
+def _belong_together(first: str, part: str) -> bool:
+    is_suffix = part.rstrip("\u0650") in _SUFFIXES
+    return is_suffix or first in _PREFIXES or (first, part) == ("سی", "امین")
 
 
 def _read(piece: str, gap: str, is_joined: bool) -> Word:
