@@ -35,7 +35,7 @@ NOISE_FRAMES = 1024  # after 12 seconds the noise begins again
 # small, does not add up over a sentence: the highest harmonics would be elsewhere at its end. In
 # shorter steps it turns whole parts of a cycle. Each row (frames, parts) moves the pitch by some
 # tenths of a Hz, which is inaudible.
-BEATS = ((32, 1), (16, 4), (8, 8), (4, 16))
+BEATS = ((64, 1), (32, 2), (16, 4), (8, 8), (4, 16))
 BEAT = BEATS[0][0]
 _LEAST_SINE = 1e-6
 _LEVEL, _SPREAD = -5.0, 3.0  # of log-mels, roughly
