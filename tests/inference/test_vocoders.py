@@ -82,6 +82,14 @@ def test_a_seed_is_another_noise_and_streams_alike(vocoder, mel):
     np.testing.assert_allclose(found, other, atol=1e-4)
 
 
+@pytest.mark.parametrize("seed", [-3, 2**31, 2**63 + 7])
+def test_any_whole_number_is_a_seed(vocoder, mel, seed):
+    samples = vocoder(mel[:20], SMALL, seed)
+    assert np.isfinite(samples).all()
+    assert np.ptp(samples) > 1e-3
+    np.testing.assert_array_equal(vocoder(mel[:20], SMALL, seed % 2**20), samples)
+
+
 def test_mels_of_any_length_become_samples(vocoder, mel):
     for frames in (0, 1, 2, 3, vocoder.model.context_frames):
         samples = vocoder(mel[:frames], SMALL, 0)

@@ -10,6 +10,9 @@ from myxtts.config.audio_spec import AudioSpec
 from myxtts.config.config import ConfigError, ModelConfig
 from myxtts.errors import UserError
 
+# A multiple of the period of any vocoder's noise and clock, far below what int32 can count.
+PLACES = 2**20
+
 
 class Size(NamedTuple):
     """About how many weights a vocoder has, and in how many layers."""
@@ -27,6 +30,10 @@ class Window(NamedTuple):
     start: int
     stop: int
     first: int = 0
+
+    def place(self, seed: int) -> int:
+        """The place of the first frame in the noise of a seed, which may be any whole number."""
+        return (self.first + seed) % PLACES
 
 
 class Vocoder:

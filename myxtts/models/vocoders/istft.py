@@ -149,9 +149,10 @@ class ISTFTVocoder(NeuralVocoder):
 
     def generate(self, mel, state=None, seed=0, window=None):
         """The state is the phase of the clock [1] behind the window; the seed is another noise."""
-        start, stop, first = window or Window(0, len(mel))
+        window = window or Window(0, len(mel))
+        start, stop = window.start, window.stop
         phase = np.zeros(1, np.float32) if state is None else state
-        out = self.inference_function(mel[None], start, phase, first + seed)
+        out = self.inference_function(mel[None], start, phase, window.place(seed))
         samples = out["waveform"][0, start * self.hop : stop * self.hop].numpy()
         return samples, out["clock"][:, stop].numpy() if stop < len(mel) else phase
 

@@ -24,10 +24,12 @@ class OnnxVocoder(Vocoder):
     def generate(
         self, mel: np.ndarray, state: Any = None, seed: int = 0, window: Window | None = None
     ) -> tuple[np.ndarray, Any]:
-        start, stop, first = window or Window(0, len(mel))
+        window = window or Window(0, len(mel))
+        start, stop = window.start, window.stop
         phase = np.zeros(1, np.float32) if state is None else state
-        place = (first + seed) % 2**31
-        out = self._graph.run(mel=mel[None], anchor=start, phase=phase, first_frame=place)
+        out = self._graph.run(
+            mel=mel[None], anchor=start, phase=phase, first_frame=window.place(seed)
+        )
         samples = out[WAVEFORM][0, start * self.hop : stop * self.hop]
         if self._has_clock and stop < len(mel):
             phase = out[CLOCK][:, stop]
