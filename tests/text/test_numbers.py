@@ -105,7 +105,7 @@ def test_persian_ordinals(value, words):
         ("pl", "-12", "minus dwanaście"),
         ("ru", "5 книг", "пять книг"),
         ("tr", "%5", "yüzde beş"),
-        ("ja", "5人", "五 人"),
+        ("ja", "5人", "ゴニン"),
         ("cs", "„5“ (7)", '"pět" (sedm)'),
         ("de", "am 3.5.", "am drei. fünf."),
         ("ar", "٥ كتب", "خمسة كتب"),

@@ -117,6 +117,7 @@ def test_one_device_runs_the_step_of_whole_batches_and_no_strategy(
         batch_signature(batch, config.data.n_mels),
         seed=config.training.seed,
         prior_steps=config.training.alignment_prior_steps,
+        convolutions=trainer.convolutions,
     )
     expected.function.get_concrete_function()
     found = operations(wiring.step)
