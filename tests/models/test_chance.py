@@ -68,6 +68,18 @@ def test_sentences_of_one_text_differ(model):
     assert np.abs(np.corrcoef(noise)[0, 1:]).max() < 0.99
 
 
+def test_noise_of_seeds_and_of_pitch_and_lengths_is_unrelated():
+    tokens = tf.constant([[7, 3, 12]])
+    seeds = (0, 1, 2, 3, 511, 512, 513, 100_000, 2**31 - 1)
+    chances = [Chance(tokens, tf.constant(seed), tf.constant(1.0)) for seed in seeds]
+    noise = [chance.noise(key, 1024, 1)[0].numpy() for chance in chances for key in (1, 2)]
+    found = np.corrcoef(np.stack(noise)) - np.eye(len(noise))
+    assert np.abs(found).max() < 0.2
+    for one in noise:  # every number of the table once
+        assert one.mean() == pytest.approx(0.0, abs=1e-5)
+        assert one.std() == pytest.approx(1.0, abs=1e-5)
+
+
 def test_noise_is_smooth_and_normal():
     noise = chances(1.0).noise(1, 240, 24).numpy()
     assert noise.mean() == pytest.approx(0.0, abs=0.1)
