@@ -110,6 +110,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--decoder-strategy",), "model.decoder_strategy"),
     Flag(("--token-states",), "model.token_states"),
     Flag(("--pitch-contour",), "model.pitch_contour"),
+    Flag(("--text-voice",), "model.text_voice"),
     Flag(("--refiner-layers",), "model.refiner_layers"),
     Flag(("--adversarial-loss-weight",), "training.adversarial_loss_weight"),
     Flag(("--enable-gst",), "model.use_gst", "true"),

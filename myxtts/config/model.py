@@ -48,6 +48,13 @@ class ModelConfig(Section):
         choices=("frame", "token"),
         before="token",
     )
+    text_voice: str = option(
+        "own",
+        "voice under which the text is encoded. own: that of the speaker; shared: one for all, so "
+        "that what is said cannot depend on who says it (several languages in one model)",
+        choices=("own", "shared"),
+        before="own",
+    )
     decoder_strategy: str = option(
         "parallel",
         "parallel: all frames at once; autoregressive: some frames at a time",

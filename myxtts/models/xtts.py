@@ -100,6 +100,7 @@ class XTTS(VoiceEncoder):
             config.dropout,
             name="text_encoder",
         )
+        self.shares_text_voice = config.text_voice == "shared"
         self.states = None
         if config.token_states > 1:
             self.states = TokenStates(dim, config.token_states, name="states")
@@ -133,6 +134,10 @@ class XTTS(VoiceEncoder):
         text, voice = (None, None, dim), (None, self.speaker_embedding_dim)
         tokens, mask = (None, None), (None, None, 1)
         self.text_encoder.build(tokens, mask, (None,), voice)
+        if self.shares_text_voice:
+            self.text_voice = self.add_weight(
+                name="text_voice", shape=(self.speaker_embedding_dim,), initializer="zeros"
+            )
         if self.states:
             self.states.build(text)
         self.mu_head.build(text)
@@ -285,6 +290,8 @@ class XTTS(VoiceEncoder):
 
     def _encode(self, tokens, text_lengths, language, voice, training):
         mask = sequence_mask(text_lengths, tf.shape(tokens)[1])[:, :, None]
+        if self.shares_text_voice:
+            voice = tf.broadcast_to(self.text_voice, tf.shape(voice))
         text = self.text_encoder(tokens, mask, language, voice, training=training)
         if not self.states:
             return text, mask

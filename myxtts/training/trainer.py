@@ -183,7 +183,7 @@ class XTTSTrainer(TrainingRun):
         model = self.config.model
         if not model.speaker_encoder:
             return None
-        if self.start:
+        if self.start and self.start.model.published_voice:
             self.encoder = self.start.model.published_voice.speaker_encoder
         else:
             self.encoder = load_speaker_encoder(model.speaker_encoder, encoder_path(model))
@@ -330,7 +330,10 @@ class XTTSTrainer(TrainingRun):
         """Have the model; give a new one its first weights; log which losses have no effect."""
         self.convolutions = self._convolutions_of(saved)
         self.model = self.model or self._build_model()
-        if self.start:
+        is_encoder_new = bool(self.encoder) and not (
+            self.start and self.start.model.published_voice
+        )
+        if self.start and not is_encoder_new:
             freeze_speaker_encoder(self.model)
         self.model.embeds_output &= self.config.training.voice_similarity_loss_weight > 0.0
         if len(self.data.train.cache.speakers) < 2:
@@ -341,8 +344,8 @@ class XTTSTrainer(TrainingRun):
         if saved is not None:
             return
         if self.start:
-            warm_start(self.model, self.start.model)
-        elif self.encoder:
+            warm_start(self.model, self.start.model, self.start.voices)
+        if is_encoder_new:
             published = self.model.published_voice
             published.encoder.set_weights(self.encoder.network.get_weights())
             published.adapt(self._known_embeddings())

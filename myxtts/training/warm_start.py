@@ -6,6 +6,7 @@ from operator import attrgetter
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from myxtts.checkpoints import Voice, weights_of
 from myxtts.checkpoints.states import SavedState
@@ -21,7 +22,16 @@ EXTENDED = {
     "speaker/bias": 0,
 }
 
+# A weight that the known model may lack, and the encoder whose place a published one may take.
+TEXT_VOICE, LEARNT = "text_voice", "audio_encoder/"
+
 AUDIO = "data.audio"
+SPEAKER_ENCODER = (
+    "model.use_pretrained_speaker_encoder",
+    "model.speaker_encoder_type",
+    "model.speaker_encoder_path",
+    "model.freeze_speaker_encoder",
+)
 # What the weights of a voice were learnt with, and mean nothing without.
 FEATURES = DataConfig.affecting("features", "preprocessing")
 LASTING = (
@@ -34,15 +44,25 @@ LASTING = (
 )
 
 
-def warm_start(model: keras.Model, known: keras.Model) -> None:
-    """Give a model the weights of a known one.
+def warm_start(model: keras.Model, known: keras.Model, voices: np.ndarray) -> None:
+    """Give a model the weights of a known one, whose speakers have voices [speakers, dim].
 
-    New speakers and languages in the tables that are extended begin as the mean of the known.
+    New speakers and languages in the tables that are extended begin as the mean of the known. A
+    part that the known model lacks begins as what changes its speech least.
     """
     own, given = weights_of(model), weights_of(known)
-    surplus = [name for name in given if name not in own]
     # A model of one speaker has nobody to tell apart, and so no head for it.
-    missing = [name for name in own if name not in given and name not in EXTENDED]
+    added = set(EXTENDED)
+    has_new_text_voice = model.shares_text_voice and not known.shares_text_voice
+    if has_new_text_voice:
+        added.add(TEXT_VOICE)
+    has_new_encoder = bool(model.published_voice and not known.published_voice)
+    if has_new_encoder:
+        theirs = {id(variable) for variable in model.published_voice.variables}
+        added |= {name for name, variable in own.items() if id(variable) in theirs}
+        given = {name: value for name, value in given.items() if not name.startswith(LEARNT)}
+    surplus = [name for name in given if name not in own]
+    missing = [name for name in own if name not in given and name not in added]
     values, other = {}, []
     for name, value in given.items():
         if name in own:
@@ -59,6 +79,10 @@ def warm_start(model: keras.Model, known: keras.Model) -> None:
         )
     for name, array in values.items():
         own[name].assign(array)
+    if has_new_text_voice:
+        own[TEXT_VOICE].assign(tf.reduce_mean(known.styled(tf.constant(voices)), axis=0))
+    if has_new_encoder:
+        model.published_voice.begin_from(voices.mean(axis=0))
 
 
 def check_lasting(known: XTTSConfig, asked: Mapping[str, Setting]) -> None:
@@ -73,12 +97,19 @@ def check_lasting(known: XTTSConfig, asked: Mapping[str, Setting]) -> None:
         asked = implied | dict(asked)
     for path in LASTING:
         own = attrgetter(path)(known)
-        if path in asked and asked[path].value != own:
+        if path in asked and asked[path].value != own and not _is_new(path, known.model):
             raise UserError(
                 f"{path} is {asked[path].value!r} ({asked[path].origin}), but the voice was "
                 f"trained with {own!r}, and its weights fit nothing else: leave that out, or train "
                 "a voice from nothing with `myxtts train`"
             )
+
+
+def _is_new(path: str, known: ModelConfig) -> bool:
+    """Whether a setting may be another than the voice's: it adds a part that the voice lacks."""
+    if path == "model.text_voice":
+        return known.text_voice == "own"
+    return path in SPEAKER_ENCODER and not known.speaker_encoder
 
 
 def freeze_speaker_encoder(model: keras.Model) -> None:

@@ -432,3 +432,18 @@ def test_a_refiner_learns_only_when_it_is_told_to(refining):
     assert on["flow"].shape[1] > 0 and off["flow"].shape[1] == 0
     del batch["flow_key"]
     assert "flow" not in refining(batch)
+
+
+def test_under_a_shared_text_voice_only_what_follows_the_text_depends_on_who_speaks():
+    model = tiny_model(text_voice="shared")
+    tokens, lengths, language = tf.constant([[3, 4, 5, 6]]), tf.constant([4]), tf.constant([0])
+    one, other = tf.ones([1, 8]), -tf.ones([1, 8])
+    text, mask = model._encode(tokens, lengths, language, one, False)
+    again, _ = model._encode(tokens, lengths, language, other, False)
+    np.testing.assert_array_equal(text, again)
+    lengths_of = [model.prosody(text, mask, voice)["log_durations"] for voice in (one, other)]
+    assert np.abs(lengths_of[0] - lengths_of[1]).max() > 1e-3
+    own = tiny_model()
+    differences = own._encode(tokens, lengths, language, one, False)[0]
+    differences -= own._encode(tokens, lengths, language, other, False)[0]
+    assert np.abs(differences).max() > 1e-3

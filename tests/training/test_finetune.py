@@ -16,6 +16,7 @@ from myxtts.errors import UserError
 from myxtts.models.xtts import build_xtts
 from myxtts.text.tokenizer import Tokenizer
 from myxtts.training.trainer import XTTSTrainer
+from tests.helpers import stand_in_encoder
 from tests.helpers.make_corpus import make_corpus
 from tests.helpers.runs import assert_equal_states, final_state, run_config, train
 
@@ -173,6 +174,37 @@ def test_a_published_encoder_and_its_projection_stay_as_they_are(make_trainer, t
         np.testing.assert_array_equal(new, old, err_msg=old.path)
     np.testing.assert_array_equal(after.voices[0], before.voices[0])
     assert np.abs(after.voices[1]).max() > 0
+
+
+@pytest.mark.timeout(300)
+def test_a_voice_is_given_a_published_encoder_and_a_shared_text_voice(
+    make_trainer, multi, tmp_path, monkeypatch
+):
+    stand_in_encoder.install(monkeypatch)
+    weights = stand_in_encoder.write_weights(tmp_path / "e.pt", stand_in_encoder.make_arrays())
+    added = {"speaker_encoder_path": str(weights), "text_voice": "shared", "learning_rate": 0.01}
+
+    def make(**settings) -> XTTSTrainer:
+        return make_trainer(**added, **settings)
+
+    assert make(max_steps=1).train() == "finished"
+    assert make().train() == "finished"
+    resumed = shutil.move(tmp_path / "me", tmp_path / "resumed")
+    straight = make()
+    straight.train()
+    assert_equal_states(final_state(resumed), final_state(straight.folder))
+    before, after = load_voice(multi), load_voice(straight.folder)
+    assert after.config.model.speaker_encoder == stand_in_encoder.KIND
+    np.testing.assert_array_equal(after.voices[:2], before.voices)
+    new = arrays(after)
+    assert not any(name.startswith("audio_encoder/") for name in new)
+    # Learnt from its beginning on: it is not frozen, as an encoder of the voice's own would be.
+    mean = before.voices.mean(axis=0)
+    begun = mean / np.sqrt(np.mean(mean**2))
+    moved = np.abs(new["published_voice/project/bias"] - begun)
+    assert 0 < moved.max() < 0.5
+    # No layer of this text encoder reads it.
+    np.testing.assert_allclose(new["text_voice"], mean, rtol=1e-6)
 
 
 def test_settings_that_a_voice_cannot_do_without_are_refused(make_trainer):

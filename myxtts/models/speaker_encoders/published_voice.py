@@ -11,6 +11,8 @@ from myxtts.models.speaker_encoders.registry import build_speaker_encoder
 
 # How much an encoder embeds in a step, in its own frames of 10 ms: Resemblyzer's window.
 WINDOW_FRAMES = 160
+# How far voices are from a given one at first, of how far they are without one.
+BEGINNING = 0.25
 
 
 @serialisable
@@ -52,6 +54,11 @@ class PublishedVoice(keras.layers.Layer):
         # What is behind a short one's end is silence, as in a window that the encoder fills up.
         is_real = (tf.range(WINDOW_FRAMES)[None, :] < counts[:, None])[:, :, None]
         return self.encoder(tf.where(is_real, window, 0.0))
+
+    def begin_from(self, voice) -> None:
+        """Make all voices nearly one [voice_dim], before the projection has learnt anything."""
+        self.project.bias.assign(unit(tf.constant(voice, tf.float32)[None])[0])
+        self.project.kernel.assign(BEGINNING * self.project.kernel)
 
     def adapt(self, embeddings) -> None:
         """Take the mean of embeddings [utterances, dim] as what speakers have in common."""
