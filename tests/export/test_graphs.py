@@ -1,12 +1,16 @@
-"""Graphs of vocoders that are not in `test_istft`."""
+"""Graphs of vocoders that are not in `test_istft`, and of published speaker encoders."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 
-from myxtts.export.graphs import vocoder_graph
+from myxtts.export.graphs import speaker_encoder_graph, vocoder_graph
 from myxtts.models.onnx.graph import Graph
+from myxtts.models.onnx.model import OnnxSpeakerEncoder
+from myxtts.models.speaker_encoders.registry import build_speaker_encoder
 from myxtts.models.vocoders.hifigan import HiFiGAN, HiFiGANSettings
 from myxtts.models.vocoders.onnx import OnnxVocoder
 
@@ -26,3 +30,20 @@ def test_a_graph_of_hifigan_makes_its_samples():
         expected, _ = model.generate(mel)
         found, _ = exported.generate(mel)
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["resemblyzer", "ecapa_tdnn", "coqui"])
+def test_a_graph_of_a_published_encoder_embeds_recordings_as_it_does(kind):
+    keras.utils.set_random_seed(3)
+    published = SimpleNamespace(speaker_encoder=build_speaker_encoder(kind))
+    published.encoder = published.speaker_encoder.network
+    graph = Graph(speaker_encoder_graph(published).SerializeToString(), Path("encoder.onnx"))
+    times = np.arange(4 * 16000) / 16000
+    swept = 0.3 * np.sin(2 * np.pi * (120 + 300 * times) * times)
+    recordings = [swept[: int(seconds * 16000)].astype(np.float32) for seconds in (1.7, 4)]
+    for recording in recordings:
+        found = OnnxSpeakerEncoder(kind, graph).embed(recording, 16000)
+        expected = published.speaker_encoder.embed(recording, 16000)
+        assert np.abs(expected).max() > 1e-3
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
