@@ -1,6 +1,7 @@
 """Clones of unseen speakers by a short fine-tuning on their reference, next to the embedding alone.
 
     python benchmarks/adapt.py RUN CORPUS [--seconds 8] [--steps 300] [--sentences 18]
+        [-- further flags of `myxtts finetune`]
 
 Each speaker of the corpus that the voice does not know is cloned from so many seconds of its
 recordings, twice: by `synthesize --reference`, and by `myxtts finetune` on the same recordings and
@@ -164,8 +165,12 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--lr", type=float, help="highest learning rate (default: finetune's own)")
     parser.add_argument("--sentences", type=int, default=18)
-    parser.add_argument("finetune", nargs="*", help="further flags of `myxtts finetune`, after --")
-    return parser.parse_args()
+    parser.epilog = "Further flags of `myxtts finetune` come after --."
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    asked = parser.parse_args(words[:at])
+    asked.finetune = words[at + 1 :]
+    return asked
 
 
 if __name__ == "__main__":
