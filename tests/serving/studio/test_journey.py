@@ -169,6 +169,12 @@ def make_corpus(tab, folder):
     press(tab, "● Record")
     time.sleep(1.5)
     press(tab, "■ Stop recording")
+    until(tab, "!!document.querySelector('audio[src]')")
+    end = time.monotonic() + SECONDS
+    while not list(folder.glob("studio/takes/*/take.flac")):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    reload(tab)  # it is offered again
     press(tab, "Keep it")
     until(tab, has("13 clips, 13 texts"))
     assert tab.problems == []
