@@ -5,7 +5,7 @@ import shlex
 from collections import Counter
 from dataclasses import fields
 
-from myxtts.audio.slice_options import CLIP_FORMATS, SliceOptions
+from myxtts.audio.slice_options import CLIP_FORMATS, PAUSES_BY, SliceOptions
 from myxtts.cli.settings import add_corpus, corpus_config
 from myxtts.cli.terminal import add_command
 from myxtts.demo_corpus.sentences import GRAMMARS
@@ -64,6 +64,9 @@ def _add_slice(actions: argparse._SubParsersAction) -> None:
         parser.add_argument(f"--{name}", type=float, default=value, metavar="SECONDS", help=about)
     about = "what is quieter is a pause, in dBFS (default: found for each recording)"
     parser.add_argument("--threshold", type=float, metavar="DB", help=about)
+    about = "what tells a pause: its level, or that the voice detector of the extra speakers hears "
+    about += "nobody; auto: the detector where noise leaves no quiet parts (default: %(default)s)"
+    parser.add_argument("--pauses-by", choices=PAUSES_BY, default=usual.pauses_by, help=about)
     about = "drop clips with a larger share of clipped samples (default: %(default)g; 1: none)"
     value = usual.most_clipped
     parser.add_argument("--most-clipped", type=float, default=value, metavar="SHARE", help=about)
