@@ -43,6 +43,7 @@ class Clip:
     text: str | None  # None: there is no line for it
     suspicious: str = ""
     is_excluded: bool = False
+    confidence: float | None = None  # of what was heard, while it is the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def read_clips(corpus: Path) -> list[Clip]:
         stands = before is not None and text in (None, "", before.text)
         suspicious = before.suspicious if before and stands else ""
         out = clip in excluded and text is None
-        found.append(Clip(clip, path, text, suspicious, out))
+        confidence = before.confidence if before and stands else None
+        found.append(Clip(clip, path, text, suspicious, out, confidence))
     return found
 
 

@@ -212,7 +212,7 @@ class Corpora:
                 f"no recogniser for {language} is installed: type the texts, or start the server "
                 f"with the folder of a Whisper or sherpa-onnx model in {WHISPER_FOLDER}"
             )
-        steps = [["data", "transcribe", str(corpus), "--language", language]]
+        steps = [["data", "transcribe", str(corpus), "--language", language, "--confidence"]]
         return shown(self._jobs.start("transcribe", subject_of(name), name, steps))
 
     def language(self, name: str) -> str:
@@ -330,6 +330,7 @@ def _row(clip: review.Clip, rejected: tuple[str, str] | None) -> dict[str, Any]:
         "text": clip.text or "",
         "seconds": _seconds(clip.path),
         "suspicious": clip.suspicious,
+        "confidence": clip.confidence,
         "dropped": ": ".join(rejected) if rejected else "",
         "excluded": clip.is_excluded,
     }

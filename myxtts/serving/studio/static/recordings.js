@@ -1,5 +1,5 @@
 // From recordings to a corpus.
-import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remember, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
+import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, percent, poll, post, remember, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
 import { playButton, recordControls } from "./audio.js";
 import { takeStore } from "./takes.js";
 
@@ -232,7 +232,7 @@ function clipTable(name) {
       await refresh();
     }, said, "plain small");
     out.setAttribute("aria-label", `${out.textContent}: ${one.id}`);
-    const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: reasonText(one.dropped) }) : ""].filter(Boolean).join(" · ");
+    const remark = [one.confidence == null ? "" : t("confidence", { share: percent(one.confidence, 0) }), one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: reasonText(one.dropped) }) : ""].filter(Boolean).join(" · ");
     const made = el("tr", {}, el("td", {}, playButton(`corpora/${name}/clips/${one.id}/audio`, t("playClip", { id: one.id }), said)),
       el("td", { className: "wide" }, text, said), el("td", { className: "number" }, duration(one.seconds)),
       el("td", { className: one.dropped ? "error" : "muted", dir: "auto" }, remark), el("td", {}, out));
