@@ -25,6 +25,7 @@ from myxtts.workflows.transcribe import (
     LOCK,
     METADATA,
     find_clips,
+    judge,
     read_heard,
     read_rows,
     read_texts,
@@ -61,7 +62,8 @@ def read_clips(corpus: Path) -> list[Clip]:
     """All clips of a corpus in the layout of LJSpeech, those without a text too."""
     if not any((corpus / "wavs").glob("[!.]*")):
         return []
-    texts, heard = read_texts(corpus / METADATA), read_heard(corpus / TRANSCRIPTION_FILE)
+    texts = read_texts(corpus / METADATA)
+    heard = judge(read_heard(corpus / TRANSCRIPTION_FILE))
     excluded = {one.clip for one in standing(read_edits(corpus)).values() if one.excluded}
     found = []
     for clip, path in find_clips(corpus).items():
