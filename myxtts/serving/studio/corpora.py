@@ -45,7 +45,7 @@ class Corpora:
 
     def __init__(self, places: Places, jobs: Jobs):
         self._places, self._jobs = places, jobs
-        self._lock = threading.Lock()
+        self._lock, self._keeping = threading.Lock(), threading.Lock()
         self._checked: dict[str, tuple[Any, dict[str, tuple[str, str]] | str]] = {}
         self._receiver = Receiver()
         self.takes = Takes(places, self._receiver)
@@ -136,7 +136,14 @@ class Corpora:
         """Make a clip of a sentence that was read aloud; return its id."""
         corpus = self._places.find(CORPORA, name)
         self._check_idle(name)
-        text, sound = review.check_text(text), self.takes.sound(take)
+        text = review.check_text(text)
+        with self._keeping:  # two tabs may keep the same take
+            clip = self._make_clip(corpus, self.takes.sound(take), text)
+            self.takes.remove(take)
+        return clip
+
+    def _make_clip(self, corpus: Path, sound: Path, text: str) -> str:
+        """Copy a recording into a corpus with its text: both, or neither."""
         draft = new_draft(corpus / WAVS, "flac")
         with atomic.explained(draft):
             draft.parent.mkdir(exist_ok=True)
@@ -148,10 +155,9 @@ class Corpora:
                 draft.unlink(missing_ok=True)
             try:
                 self._edit(corpus, lambda: review.set_text(corpus, path.stem, text))
-            except BaseException:  # the take is still there, and is kept another time
+            except BaseException:
                 path.unlink()
                 raise
-        self.takes.remove(take)
         return path.stem
 
     def _cut(self, name: str) -> dict[str, Plan]:

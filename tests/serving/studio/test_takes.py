@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import soundfile
@@ -18,6 +19,8 @@ from tests.helpers.long_recording import make_recording
 from tests.helpers.speech_server import running
 from tests.helpers.studio_client import StudioClient
 
+# Whether a reload would lose nothing.
+SAFE = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 SECONDS = 60
 
@@ -127,6 +130,15 @@ def test_a_full_disk_leaves_the_take(client, folder, sound, monkeypatch, place, 
     assert [one["text"] for one in table["clips"]] == ["Read aloud."] and takes(client) == []
 
 
+def test_two_tabs_keep_a_take_once(client, sound):
+    made = client.ok(client.put("takes", sound, corpus="ada", text="Once."))
+    place = f"takes/{made['id']}/keep"
+    with ThreadPoolExecutor(8) as tabs:
+        answers = list(tabs.map(lambda _: client.post(place, corpus="ada", text="Once."), range(8)))
+    assert sorted(one.status_code for one in answers) == [200, *[404] * 7]
+    assert client.ok(client.get("corpora/ada"))["clips"] == 1
+
+
 @pytest.fixture(scope="module")
 def browser():
     with Browser(*MICROPHONE) as browser:
@@ -157,7 +169,7 @@ def record(tab):
     wait_for(tab, f"!!{seen('■ Stop recording')}")
     time.sleep(1)
     press(tab, "■ Stop recording")
-    wait_for(tab, "!!document.querySelector('audio[src]')")
+    wait_for(tab, f"!!document.querySelector('audio[src]') && {SAFE}")
 
 
 def wait_until(condition):
@@ -187,6 +199,7 @@ def test_a_reload_loses_no_recording_of_a_sentence(browser, server, client, fold
     press(tab, "Keep it")
     wait_until(lambda: client.ok(client.get("corpora/ada"))["texts"] == 1)
     assert list(read_texts(folder / "corpora" / "ada" / METADATA).values()) == [sentence]
+    wait_for(tab, f"document.querySelector('.prompt').textContent !== {json.dumps(sentence)}")
     tab.load("Page.reload")
     press(tab, "Discard it")
     press(tab, "Really?")
@@ -218,7 +231,7 @@ def test_a_reload_loses_no_recording_of_a_voice_to_clone(browser, server, client
 
 def test_the_page_asks_before_a_reload_would_lose_a_recording(browser, server, folder):
     tab = browser.open(f"{server.url}/studio#/recordings/ada")
-    asks = "!window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+    asks = f"!{SAFE}"
     assert tab.evaluate(asks) is False
     tab.evaluate(
         "XMLHttpRequest.prototype.send = function () { setTimeout(() => this.onerror()); }"
@@ -232,5 +245,5 @@ def test_the_page_asks_before_a_reload_would_lose_a_recording(browser, server, f
     assert tab.evaluate(asks) is True  # it is in the page alone
     press(tab, "Discard it")
     press(tab, "Really?")
-    wait_for(tab, asks.removeprefix("!"))
+    wait_for(tab, SAFE)
     tab.close()

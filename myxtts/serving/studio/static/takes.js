@@ -1,5 +1,5 @@
 // What was recorded and is neither kept nor discarded yet: on the server as soon as it is recorded.
-import { blob, get, remove, t, upload } from "./core.js";
+import { blob, get, onLeave, remove, t, upload } from "./core.js";
 
 // What a reload would lose, while it is not on the server: the browser asks before it does.
 const unsaved = new Set();
@@ -8,7 +8,11 @@ window.addEventListener("beforeunload", event => { if (unsaved.size) event.preve
 
 // The takes for a corpus, or for a voice that is to be cloned. One that is not stored has a sound alone.
 export function takeStore(corpus, line) {
-  const query = corpus ? `corpus=${encodeURIComponent(corpus)}` : "";
+  const query = corpus ? `corpus=${encodeURIComponent(corpus)}` : "", failed = new Set();
+  let left = false;
+  // Nobody can keep it any more where the page shows something else.
+  const fail = take => { if (left) guard(take, false); else failed.add(take); };
+  onLeave(() => { left = true; for (const take of failed) guard(take, false); });
   const send = async take => {
     const made = await upload(`takes?${query}&text=${encodeURIComponent(take.text)}`, take.sound, () => {});
     take.id = made.id;
@@ -24,7 +28,7 @@ export function takeStore(corpus, line) {
     store,
     list: async () => (await get(`takes?${query}`)).takes,
     // Tells what goes wrong: the recording is still in the page, and can be kept.
-    keepSafe: async take => { try { await store(take); } catch (error) { line.set(t("notStored", { why: error.message }), "error"); } },
+    keepSafe: async take => { try { await store(take); } catch (error) { fail(take); line.set(t("notStored", { why: error.message }), "error"); } },
     drop: async take => { guard(take, false); await take.storing?.catch(() => {}); if (take.id) await remove(`takes/${take.id}`); },
     sound: async take => take.sound ??= await blob(`takes/${take.id}/audio`),
   };
