@@ -1,6 +1,7 @@
 """Cuts and transcripts of a recording whose cuts and texts are known.
 
-    python benchmarks/slicing.py CORPUS [--clips 10] [--seed 0] [--noise-db -50] [--no-asr]
+    python benchmarks/slicing.py CORPUS [--clips 10] [--seed 0] [--noise-db -50]
+        [--pauses-by auto] [--no-asr]
 
 Clips of a corpus in the layout of LJSpeech are joined, with a random pause of 0.5 to 1.5 s after
 each. `myxtts data slice` cuts them apart again, and `myxtts data transcribe` writes the texts. A
@@ -17,6 +18,7 @@ import numpy as np
 import soundfile
 
 from myxtts.audio.io import read_audio
+from myxtts.audio.slice_options import AUTO, PAUSES_BY, SliceOptions
 from myxtts.data.corpus.corpus import read_corpus
 from myxtts.evaluation.metrics.intelligibility import error_rates
 from myxtts.workflows.slices import Sliced, slice_recordings
@@ -35,7 +37,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         recording, corpus = Path(folder, "joined.flac"), Path(folder, "corpus")
         pauses = join([str(one.audio) for one in chosen], recording, rng, args.noise_db)
-        done = slice_recordings([recording], corpus)
+        done = slice_recordings([recording], corpus, SliceOptions(pauses_by=args.pauses_by))
         print(done.summary().split(": ", 1)[1])
         right, extra = count_cuts(done, pauses)
         print(f"cuts: {right} of {len(pauses)} joins are right, {extra} cuts elsewhere")
@@ -54,6 +56,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="which ones, and how long pauses are")
     about = "white noise under all of it, in dBFS (default: none, digital silence)"
     parser.add_argument("--noise-db", type=float, help=about)
+    about = "what tells a pause (default: auto)"
+    parser.add_argument("--pauses-by", choices=PAUSES_BY, default=AUTO, help=about)
     about = "cut only, without transcripts"
     parser.add_argument("--no-asr", action="store_false", dest="asr", help=about)
     return parser.parse_args()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from myxtts.errors import UserError
 
 CLIP_FORMATS = ("flac", "wav")
+AUTO, LEVEL, VOICE = PAUSES_BY = ("auto", "level", "voice")
 QUIETEST_DB = -60.0  # what is never louder is no speech
 
 
@@ -19,6 +20,9 @@ class SliceOptions:
     keep: float = 0.15  # silence that is left at both ends of a clip
     threshold: float | None = None  # what is quieter is a pause; None: from the levels
     most_clipped: float = 0.001  # a share of the samples of a clip
+    # What tells a pause: its level, or that nobody speaks by the voice detector. By auto it is the
+    # level, and the detector where noise leaves no pauses to be found so, if that is installed.
+    pauses_by: str = AUTO
 
     def __post_init__(self) -> None:
         for name in ("shortest", "pause"):
@@ -35,5 +39,10 @@ class SliceOptions:
             raise UserError(
                 f"threshold must be from {QUIETEST_DB:g} to below 0 dBFS, not {self.threshold}"
             )
+        if self.pauses_by not in PAUSES_BY:
+            known = ", ".join(PAUSES_BY)
+            raise UserError(f"pauses_by must be one of {known}, not {self.pauses_by!r}")
+        if self.pauses_by == VOICE and self.threshold is not None:
+            raise UserError("a threshold is of levels: give it without pauses by voice")
         if not 0.0 <= self.most_clipped <= 1.0:
             raise UserError(f"most_clipped must be from 0 to 1, not {self.most_clipped}")

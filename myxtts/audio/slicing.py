@@ -1,7 +1,8 @@
 """Long recordings into clips: where the pauses are, and what lies between them.
 
-Pauses are found by energy alone, in two passes that read forward: one measures levels in blocks of
-10 ms, the other takes out the samples of the clips. Neither holds more than a clip in memory.
+Pauses are found by energy, or by a voice detector, in passes that read forward: one measures levels
+in blocks of 10 ms, the last takes out the samples of the clips. None holds more than a clip in
+memory.
 """
 
 from collections import deque
@@ -24,6 +25,7 @@ _LONGEST_CLICK = 0.05
 _ALONE = 0.3  # seconds of silence on both sides of a click
 _FARTHEST_JOIN = 1.0  # seconds of silence across which a short phrase is joined to another one
 _FULL_SCALE = 0.98
+_LEAST_RANGE_DB = 10.0  # from the noise to the speech, where levels show pauses
 
 Bounds = tuple[int, int]  # blocks: the first, and the one after the last
 
@@ -75,21 +77,37 @@ def find_threshold(levels: Levels) -> float:
     Where loud and quiet parts differ by less than 10 dB there are no pauses to be found, and all of
     it counts as speech.
     """
-    decibels = np.maximum(_decibels(levels.power), _FLOOR_DB)
-    if not len(decibels):
-        return QUIETEST_DB
-    loudest = np.percentile(decibels, 99.9)
-    speech = float(np.percentile(decibels[decibels >= loudest - 30.0], 90))
-    floor = float(np.percentile(decibels, 5))
-    if speech - floor < 10.0:
+    floor, speech = _range(levels)
+    if speech - floor < _LEAST_RANGE_DB:
         return QUIETEST_DB
     return max(floor + 0.35 * (speech - floor), speech - 40.0, QUIETEST_DB)
 
 
-def find_slices(levels: Levels, options: SliceOptions) -> list[Slice]:
-    """Cut a recording at its pauses: all parts with sound in order, those to be dropped too."""
+def has_quiet_parts(levels: Levels) -> bool:
+    """Whether levels tell pauses from speech, or hardly differ, as where noise hides the pauses."""
+    floor, speech = _range(levels)
+    return speech - floor >= _LEAST_RANGE_DB
+
+
+def _range(levels: Levels) -> tuple[float, float]:
+    """The level of the noise, and that of the speech, in dBFS."""
+    decibels = np.maximum(_decibels(levels.power), _FLOOR_DB)
+    if not len(decibels):
+        return QUIETEST_DB, QUIETEST_DB
+    loudest = np.percentile(decibels, 99.9)
+    speech = float(np.percentile(decibels[decibels >= loudest - 30.0], 90))
+    return float(np.percentile(decibels, 5)), speech
+
+
+def find_slices(
+    levels: Levels, options: SliceOptions, voice: np.ndarray | None = None
+) -> list[Slice]:
+    """Cut a recording at its pauses: all parts with sound in order, those to be dropped too.
+
+    `voice` [blocks] says where somebody speaks; without it, that is where it is loud.
+    """
     threshold = find_threshold(levels) if options.threshold is None else options.threshold
-    runs = _sounds(levels, threshold)
+    runs = _sounds(levels, _decibels(levels.power) >= threshold if voice is None else voice)
     if not runs:
         whole = _slice(levels, (0, len(levels.power)), (0, levels.frames))
         return [_with_reason(whole, SILENT)]
@@ -177,9 +195,9 @@ def _is_clipped(block: np.ndarray) -> np.ndarray:
     return found
 
 
-def _sounds(levels: Levels, threshold: float) -> list[Bounds]:
-    """Where it is loud, with dips closed that are too short for a pause, and without clicks."""
-    loud = np.concatenate([[False], _decibels(levels.power) >= threshold, [False]])
+def _sounds(levels: Levels, is_sound: np.ndarray) -> list[Bounds]:
+    """Where there is sound, with dips closed that are too short for a pause, and without clicks."""
+    loud = np.concatenate([[False], is_sound, [False]])
     edges = np.flatnonzero(loud[1:] != loud[:-1])
     runs: list[Bounds] = []
     for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):

@@ -74,7 +74,8 @@ def look_up(options: SpeakingOptions, voice: "Voice") -> Delivery:
     if not SLOWEST <= rate <= FASTEST:
         raise SynthesisError(
             f"the speaking rate {rate:g} is not between {SLOWEST:g} (slow) and {FASTEST:g}: "
-            "1 is as fast as the recordings"
+            "1 is as fast as the recordings",
+            "speaking_rate",
         )
     language = find_language(options.language, voice)
     index = voice.languages.index(language)
@@ -153,15 +154,18 @@ def _style_weights(weights: Sequence[float] | None, voice: "Voice") -> np.ndarra
     if not model.use_gst:
         raise SynthesisError(
             "this voice has no style tokens, and so no use for style weights: train one with "
-            "--enable-gst, or remove them"
+            "--enable-gst, or remove them",
+            "style_weights",
         )
     if len(weights) != model.gst_num_style_tokens:
         raise SynthesisError(
             f"{len(weights)} style weights were given and the voice has "
-            f"{model.gst_num_style_tokens} style tokens: give a number for each"
+            f"{model.gst_num_style_tokens} style tokens: give a number for each",
+            "style_weights",
         )
     if not np.isfinite(weights).all():
-        raise SynthesisError(f"style weights must be finite numbers, not {list(weights)}")
+        message = f"style weights must be finite numbers, not {list(weights)}"
+        raise SynthesisError(message, "style_weights")
     return np.array([weights], np.float32)
 
 

@@ -4,12 +4,18 @@ import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, UploadFile
-from starlette.exceptions import HTTPException
 
 from myxtts.serving import schemas
-from myxtts.serving.clones import LONGEST_CONSENT, LONGEST_NAME, Clone, NameTakenError
+from myxtts.serving.clones import (
+    LONGEST_CONSENT,
+    LONGEST_NAME,
+    Clone,
+    NameTakenError,
+    UnknownCloneError,
+)
+from myxtts.serving.fields import about
 from myxtts.serving.schemas import problems
-from myxtts.serving.service import SpeechService, UnknownVoiceError
+from myxtts.serving.service import SpeechService, UnknownModelError, UnknownVoiceError
 from myxtts.serving.uploads import RATE, Uploads
 from myxtts.serving.voices import BUILT_IN, MODELS
 
@@ -47,7 +53,7 @@ def build_router(service: SpeechService) -> APIRouter:
     async def get_model(model: str) -> schemas.Model:
         """One of them."""
         if model not in _models(service):
-            raise HTTPException(404, "there is no such model: GET /v1/models has them all")
+            raise UnknownModelError("there is no such model: GET /v1/models has them all")
         return schemas.Model(id=model)
 
     async def create_voice(
@@ -63,11 +69,13 @@ def build_router(service: SpeechService) -> APIRouter:
         _check_free(name, service)
         service.clones.check(name, consent)
         async with reading:  # others wait on the disk, not in memory
-            samples = await uploads.decode(await audio_sample.read())
+            with about("audio_sample"):
+                samples = await uploads.decode(await audio_sample.read())
         kept = (name, served.name, consent, samples, RATE)
         clone = await asyncio.to_thread(service.clones.add, *kept)
         try:
-            await service.embed(clone)
+            with about("audio_sample"):
+                await service.embed(clone)
         except BaseException:
             await asyncio.to_thread(service.clones.remove, clone)
             raise
@@ -82,7 +90,7 @@ def build_router(service: SpeechService) -> APIRouter:
         """Delete a cloned voice, its recording and the consent."""
         clone = service.clones.find(id)
         if clone is None or clone.id != id:
-            raise HTTPException(404, "there is no cloned voice of that id")
+            raise UnknownCloneError("there is no cloned voice of that id")
         await asyncio.to_thread(service.clones.remove, clone)
         return schemas.DeletedVoice(id=clone.id)
 

@@ -21,6 +21,7 @@ import numpy as np
 from myxtts import atomic
 from myxtts.audio.io import write_wav
 from myxtts.errors import UserError
+from myxtts.serving.fields import FieldError
 from myxtts.text.scripts import is_plain
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,10 @@ class Clone:
 
 class NameTakenError(UserError):
     """Another voice has that name."""
+
+
+class UnknownCloneError(UserError):
+    """A cloned voice that is not there."""
 
 
 class Clones:
@@ -71,12 +76,13 @@ class Clones:
         """A name and a consent that a new clone may have, tidied."""
         name, consent = " ".join(name.split()), consent.strip()
         if not 0 < len(name) <= LONGEST_NAME or not is_plain(name):
-            raise UserError(f"a name has 1 to {LONGEST_NAME} printable characters")
+            raise FieldError(f"a name has 1 to {LONGEST_NAME} printable characters", "name")
         if not SHORTEST_CONSENT <= len(consent) <= LONGEST_CONSENT or not is_plain(consent):
-            raise UserError(
+            raise FieldError(
                 "the consent is a sentence in which the speaker agrees, such as 'I, Ada Example, "
                 f"agree that my voice is cloned' ({SHORTEST_CONSENT} to {LONGEST_CONSENT} "
-                "characters)"
+                "characters)",
+                "consent",
             )
         if self.find(name):
             raise NameTakenError(f"there is a voice called {name!r} already: delete it first")

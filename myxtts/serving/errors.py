@@ -9,9 +9,11 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from myxtts.errors import UserError
-from myxtts.serving.clones import NameTakenError
+from myxtts.serving.clones import NameTakenError, UnknownCloneError
+from myxtts.serving.fields import field_of
 from myxtts.serving.queue import QueueFullError, StoppedError
 from myxtts.serving.service import TooLongError, UnknownModelError, UnknownVoiceError
+from myxtts.text.errors import TextError
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +37,8 @@ _KINDS: tuple[tuple[type[Exception], int, str | None, str | None], ...] = (
     (UnknownFormatError, 400, "response_format", "format_not_supported"),
     (TooLongError, 400, "input", "string_above_max_length"),
     (NameTakenError, 409, "name", "name_taken"),
+    (UnknownCloneError, 404, "id", "voice_not_found"),
+    (TextError, 400, "input", None),
     (UserError, 400, None, None),
 )
 
@@ -47,7 +51,8 @@ def describe(error: Exception) -> tuple[int, dict[str, Any]]:
         return 503, body(str(error), SERVER, code="stopping")
     for kind, status, param, code in _KINDS:
         if isinstance(error, kind):
-            return status, body(str(error), INVALID, param, code)
+            named = param or (field_of(error) if isinstance(error, UserError) else None)
+            return status, body(str(error), INVALID, named, code)
     logger.error("a request failed", exc_info=error)
     return 500, body("the server failed: its log says how", SERVER)
 

@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 
 from myxtts.errors import UserError
-from myxtts.inference.errors import SynthesisError, check_known
+from myxtts.inference.errors import check_known
 from myxtts.inference.script import plan_ssml
-from myxtts.inference.speaking_options import embed_reference, find_language
+from myxtts.inference.speaking_options import (
+    SpeakingOptions,
+    embed_reference,
+    find_language,
+    look_up,
+)
 from myxtts.inference.speech import Speech
 from myxtts.inference.synthesizer import Line, Synthesizer
 from myxtts.serving.clones import Clone, Clones
+from myxtts.serving.fields import FieldError, about
 from myxtts.serving.limits import OPENING_LETTERS, Limits
 from myxtts.serving.metrics import Metrics
 from myxtts.serving.queue import Job, SpeechQueue
@@ -80,7 +86,7 @@ class SpeechService:
                 "the most allowed: send it in parts"
             )
         if not order.text.strip():
-            raise SynthesisError("there is nothing to say: write some text")
+            raise FieldError("there is nothing to say: write some text", "input")
         if order.language is not None:
             check_known(order.language, who.served.languages, "language")
 
@@ -136,9 +142,12 @@ class SpeechService:
         if who.clone:
             options["embedding"] = self._embedding(who.clone, synthesizer)
         opening = OPENING_LETTERS if order.is_cut_short else None
-        if order.is_ssml:
-            return plan_ssml(synthesizer, order.text, opening, **options)
-        return synthesizer.plan(order.text, opening, **options)
+        # What is wrong beyond this is the text, in which SSML may name speakers and languages too.
+        look_up(SpeakingOptions(**options), synthesizer.voice)
+        with about("input"):
+            if order.is_ssml:
+                return plan_ssml(synthesizer, order.text, opening, **options)
+            return synthesizer.plan(order.text, opening, **options)
 
     def _embedding(self, clone: Clone, synthesizer: Synthesizer) -> np.ndarray:
         voice = synthesizer.voice

@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from myxtts.errors import UserError
 from myxtts.inference.speech import Speech
 from myxtts.serving import schemas
 from myxtts.serving.errors import UnknownFormatError
+from myxtts.serving.fields import FieldError
 from myxtts.serving.responses import (
     MEDIA_TYPES,
     SSE,
@@ -47,9 +47,10 @@ def build_router(service: SpeechService) -> APIRouter:
         """Say a text, and send it while it is being spoken."""
         form = _check_format(body.response_format)
         if body.timestamps and body.stream_format != "sse":
-            raise UserError(
+            raise FieldError(
                 "timestamps come as events: ask for stream_format sse, or POST to "
-                "/v1/audio/captioned_speech"
+                "/v1/audio/captioned_speech",
+                "timestamps",
             )
         async with contextlib.AsyncExitStack() as held:
             stream = await held.enter_async_context(service.speak(body.order()))

@@ -4,9 +4,12 @@ Every change is a line of `edits.jsonl`, to which lines are only ever added. Wha
 into `metadata.csv` later does not undo a change, and what somebody writes there by hand stands.
 """
 
+import contextlib
+import errno
 import json
+import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from myxtts.workflows.transcribe import (
     LOCK,
     METADATA,
     find_clips,
+    judge,
     read_heard,
     read_rows,
     read_texts,
@@ -40,6 +44,7 @@ class Clip:
     text: str | None  # None: there is no line for it
     suspicious: str = ""
     is_excluded: bool = False
+    confidence: float | None = None  # of what was heard, while it is the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ def read_clips(corpus: Path) -> list[Clip]:
     """All clips of a corpus in the layout of LJSpeech, those without a text too."""
     if not any((corpus / "wavs").glob("[!.]*")):
         return []
-    texts, heard = read_texts(corpus / METADATA), read_heard(corpus / TRANSCRIPTION_FILE)
+    texts = read_texts(corpus / METADATA)
+    heard = judge(read_heard(corpus / TRANSCRIPTION_FILE))
     excluded = {one.clip for one in standing(read_edits(corpus)).values() if one.excluded}
     found = []
     for clip, path in find_clips(corpus).items():
@@ -66,7 +72,8 @@ def read_clips(corpus: Path) -> list[Clip]:
         stands = before is not None and text in (None, "", before.text)
         suspicious = before.suspicious if before and stands else ""
         out = clip in excluded and text is None
-        found.append(Clip(clip, path, text, suspicious, out))
+        confidence = before.confidence if before and stands else None
+        found.append(Clip(clip, path, text, suspicious, out, confidence))
     return found
 
 
@@ -116,8 +123,8 @@ def undo(corpus: Path) -> Edit | None:
         if not edits:
             return None
         last = edits[-1]
-        _write_texts(corpus, {last.clip: last.before})
-        _append(corpus, {"undo": True, "time": time.time()})
+        with _appended(corpus, {"undo": True, "time": time.time()}):
+            _write_texts(corpus, {last.clip: last.before})
         return last
 
 
@@ -186,20 +193,30 @@ def _text_before(edits: Sequence[Edit]) -> str | None:
 def _change(corpus: Path, clip: str, after: str | None, excluded: bool) -> Edit:
     before = read_texts(corpus / METADATA).get(clip)
     edit = Edit(clip, before, after, excluded, round(time.time(), 3))
-    _append(corpus, asdict(edit))
-    _write_texts(corpus, {clip: after})
+    with _appended(corpus, asdict(edit)):
+        _write_texts(corpus, {clip: after})
     return edit
 
 
-def _append(corpus: Path, values: Mapping[str, object]) -> None:
+@contextlib.contextmanager
+def _appended(corpus: Path, values: Mapping[str, object]) -> Iterator[None]:
+    """Add a line, which is taken away again if what it tells of fails: perhaps the disk is full."""
     path = corpus / EDITS
     line = json.dumps(values, ensure_ascii=False) + "\n"
-    with explained(path), open(path, "ab+") as file:
-        if file.seek(0, 2):
-            file.seek(-1, 2)
-            if file.read(1) != b"\n":  # what a kill has torn ends here
-                line = "\n" + line
-        file.write(line.encode())
+    with explained(path), open(path, "ab+", buffering=0) as file:
+        size = file.seek(0, 2)
+        try:
+            if size:
+                file.seek(-1, 2)
+                if file.read(1) != b"\n":  # what a kill has torn ends here
+                    line = "\n" + line
+            content = line.encode()
+            if file.write(content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            yield
+        except BaseException:
+            file.truncate(size)
+            raise
 
 
 def _write_texts(corpus: Path, texts: Mapping[str, str | None]) -> None:

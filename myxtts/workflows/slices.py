@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from myxtts.audio.encode import encode_audio
 from myxtts.audio.io import AudioError, open_blocks, read_info
-from myxtts.audio.slice_options import SliceOptions
-from myxtts.audio.slicing import Slice, cut, find_slices, measure_levels
+from myxtts.audio.slice_options import AUTO, LEVEL, VOICE, SliceOptions
+from myxtts.audio.slicing import Levels, Slice, cut, find_slices, has_quiet_parts, measure_levels
+from myxtts.audio.voice_activity import find_voice, has_detector
 from myxtts.data.corpus.recordings import EXTENSIONS
 from myxtts.errors import UserError
 from myxtts.files import open_regular
@@ -182,7 +185,7 @@ class _Planner:
             _check_unchanged(self._by_source.get(source), self._corpus)
             with open_blocks(path) as (info, blocks):
                 levels = measure_levels(info, blocks, report)
-            found = tuple(find_slices(levels, self._options))
+            found = tuple(find_slices(levels, self._options, _voice(path, levels, self._options)))
             name = _new_name(path, self._taken)
             facts = (name, source, content, info.sample_rate, levels.frames, self._format)
             plan = Plan(*facts, self._options, found)
@@ -190,6 +193,25 @@ class _Planner:
         self._seen.add(content)
         write_plan(plan, self._corpus)
         return plan
+
+
+def _voice(path: Path, levels: Levels, options: SliceOptions) -> np.ndarray | None:
+    """Where somebody speaks in a recording, if that is to tell its pauses; read a second time."""
+    if options.pauses_by == LEVEL or options.threshold is not None:
+        return None
+    if options.pauses_by == AUTO:
+        longest = options.longest * levels.sample_rate
+        if has_quiet_parts(levels) or levels.frames <= longest:
+            return None
+        if not has_detector():
+            advice = "run pip install 'myxtts[speakers]', whose voice detector may find them"
+            logger.warning("%s: it has no quiet parts, and so no pauses: %s", path, advice)
+            return None
+    with open_blocks(path) as (_, blocks):
+        voice = find_voice(levels, blocks)
+    if options.pauses_by == AUTO and voice.any():
+        logger.info("%s: noise hides the pauses, so the voice detector finds them", path)
+    return voice if options.pauses_by == VOICE or voice.any() else None
 
 
 class _Clock:

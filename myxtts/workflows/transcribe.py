@@ -11,8 +11,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+import soxr
 
 from myxtts.atomic import alone, explained, write
 from myxtts.audio.io import AudioError, read_audio
@@ -29,9 +33,12 @@ if TYPE_CHECKING:
 METADATA, WAVS = "metadata.csv", "wavs"
 LOCK = ".metadata.lock"  # held by whoever changes lines of the metadata
 NOTHING_HEARD, TOO_SLOW, TOO_FAST = "nothing heard", "few characters", "many characters"
+HEARD_OTHERWISE = "heard otherwise a second time"
 SAVE_SECONDS = 5.0
 _FEWEST_TO_COMPARE = 8  # clips whose rate of speech says what is usual
 _USUAL_FACTOR = 1.8  # between the median rate and what is unusual
+_SECOND_SPEED = 1.1  # at which a clip is heard the second time
+_SURE = 0.9  # from which two transcripts count as the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Heard:
     text: str
     characters_per_second: float
     suspicious: str = ""
+    confidence: float | None = None  # how far it agrees with what is heard a tenth faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,10 @@ class Transcribed:
                 f"  {len(self.suspicious):,} to listen to, listed in {TRANSCRIPTION_FILE}:"
             )
             for one in self.suspicious[:5]:
-                rate = f"{one.characters_per_second:.1f} characters/s"
-                lines.append(f"    {one.clip}: {one.suspicious} ({rate}): {one.text[:60]!r}")
+                detail = f"{one.characters_per_second:.1f} characters/s"
+                if one.suspicious == HEARD_OTHERWISE:
+                    detail = f"confidence {one.confidence:.0%}"
+                lines.append(f"    {one.clip}: {one.suspicious} ({detail}): {one.text[:60]!r}")
         return "\n".join(lines)
 
 
@@ -81,10 +91,12 @@ def transcribe_corpus(
     language: str = "en",
     asr_model: str | None = None,
     clock: Callable[[], float] = time.monotonic,
+    with_confidence: bool = False,
 ) -> Transcribed:
     """Write a text for every clip that has none and was not heard before.
 
-    A clip that was heard, and has no line any more, was removed by somebody.
+    A clip that was heard, and has no line any more, was removed by somebody. A confidence takes as
+    long again.
     """
     corpus = Path(corpus).expanduser()
     paths = find_clips(corpus)
@@ -93,12 +105,16 @@ def transcribe_corpus(
     if any(map(ledger.is_missing, paths)):
         asr = _find_asr(language, asr_model)
         missing = {clip: path for clip, path in paths.items() if ledger.is_missing(clip, asr.name)}
-        failed = _transcribe(asr, missing, ledger, clock)
+        failed = _transcribe(asr, missing, ledger, clock, with_confidence)
     return ledger.result(failed)
 
 
 def _transcribe(
-    asr: "Asr", paths: Mapping[str, Path], ledger: "_Ledger", clock: Callable[[], float]
+    asr: "Asr",
+    paths: Mapping[str, Path],
+    ledger: "_Ledger",
+    clock: Callable[[], float],
+    with_confidence: bool,
 ) -> list[AudioError]:
     """Transcribe clips, as many at a time as the recogniser can; save now and then, and at last."""
     failed: list[AudioError] = []
@@ -112,9 +128,11 @@ def _transcribe(
                         samples[clip] = read_audio(paths[clip], asr.sample_rate)
                     except AudioError as error:
                         failed.append(error)
-                texts = asr.transcribe_many([(one, asr.sample_rate) for one in samples.values()])
-                for (clip, one), text in zip(samples.items(), texts, strict=True):
-                    ledger.add(clip, len(one) / asr.sample_rate, asr.name, text)
+                waves = list(samples.values())
+                texts = asr.transcribe_many([(one, asr.sample_rate) for one in waves])
+                sure = _confidences(asr, waves, texts) if with_confidence else [None] * len(texts)
+                for (clip, one), text, share in zip(samples.items(), texts, sure, strict=True):
+                    ledger.add(clip, len(one) / asr.sample_rate, asr.name, text, share)
                     seconds += len(one) / asr.sample_rate
                 report(min(start + asr.at_once, len(clips)), len(clips), seconds)
                 if clock() - saved >= SAVE_SECONDS:
@@ -123,6 +141,26 @@ def _transcribe(
     finally:  # Ctrl-C too
         ledger.save()
     return failed
+
+
+def _confidences(
+    asr: "Asr", waves: Sequence[np.ndarray], texts: Sequence[str]
+) -> list[float | None]:
+    """How far each text agrees with what is heard when the clip is played a tenth faster.
+
+    The recognisers give no confidence of their own without other weights. One that is sure hears
+    the same twice.
+    """
+    rate = asr.sample_rate
+    faster = [soxr.resample(one, rate, rate / _SECOND_SPEED).astype(np.float32) for one in waves]
+    again = asr.transcribe_many([(one, rate) for one in faster])
+    return [agreement(*pair) if pair[0] else None for pair in zip(texts, again, strict=True)]
+
+
+def agreement(first: str, second: str) -> float:
+    """The share of the letters and digits of two texts that they have in common, in order."""
+    plain = ("".join(filter(str.isalnum, text.casefold())) for text in (first, second))
+    return round(SequenceMatcher(None, *plain, autojunk=False).ratio(), 3)
 
 
 class _Ledger:
@@ -146,10 +184,13 @@ class _Ledger:
             return True
         return not before.text and before.recogniser != recogniser
 
-    def add(self, clip: str, seconds: float, recogniser: str, text: str) -> None:
+    def add(
+        self, clip: str, seconds: float, recogniser: str, text: str, confidence: float | None = None
+    ) -> None:
         text = " ".join(text.replace("|", " ").split())
         rate = _rate(text, seconds)
-        self._heard[clip] = Heard(clip, round(seconds, 3), recogniser, text, rate)
+        heard = Heard(clip, round(seconds, 3), recogniser, text, rate, confidence=confidence)
+        self._heard[clip] = heard
         self._new.append(self._heard[clip])
 
     def save(self) -> None:
@@ -190,8 +231,8 @@ class _Ledger:
 def judge(heard: Mapping[str, Heard]) -> dict[str, Heard]:
     """Flag clips without text, and those whose rate of speech is far from the median.
 
-    The recognisers are asked for texts alone, which come without a confidence. A text with far
-    fewer or more characters per second than usual has often lost or made up words.
+    A text with far fewer or more characters per second than usual has often lost or made up words.
+    Where a clip was heard twice, so is one that was heard otherwise.
     """
     rates = [one.characters_per_second for one in heard.values() if one.text]
     usual = statistics.median(rates) if len(rates) >= _FEWEST_TO_COMPARE else None
@@ -201,11 +242,11 @@ def judge(heard: Mapping[str, Heard]) -> dict[str, Heard]:
 def _suspicion(one: Heard, usual: float | None) -> str:
     if not one.text:
         return NOTHING_HEARD
-    if usual is None:
-        return ""
-    if one.characters_per_second < usual / _USUAL_FACTOR:
+    if usual is not None and one.characters_per_second < usual / _USUAL_FACTOR:
         return TOO_SLOW
-    return TOO_FAST if one.characters_per_second > usual * _USUAL_FACTOR else ""
+    if usual is not None and one.characters_per_second > usual * _USUAL_FACTOR:
+        return TOO_FAST
+    return HEARD_OTHERWISE if one.confidence is not None and one.confidence < _SURE else ""
 
 
 def _stands(one: Heard, texts: Mapping[str, str]) -> bool:
@@ -309,6 +350,8 @@ def read_heard(path: Path) -> dict[str, Heard]:
                 row["recogniser"],
                 row["text"],
                 float(row["characters_per_second"]),
+                # Tables of earlier versions have none.
+                confidence=float(row["confidence"]) if row.get("confidence") else None,
             )
             for row in rows
         ]

@@ -3,12 +3,21 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 from myxtts import atomic
+from myxtts.audio.io import write_wav
 from myxtts.errors import UserError
 from myxtts.workflows import review
-from myxtts.workflows.transcribe import LOCK, METADATA, _Ledger, read_texts
+from myxtts.workflows.transcribe import (
+    HEARD_OTHERWISE,
+    LOCK,
+    METADATA,
+    TOO_SLOW,
+    _Ledger,
+    read_texts,
+)
 
 CLIP = "a"
 
@@ -97,3 +106,34 @@ def test_whoever_changes_the_metadata_waits_for_the_lock(corpus):
         assert text(corpus) == "Said."
     changing.join()
     assert text(corpus) == "Late."
+
+
+def test_what_a_recogniser_heard_is_doubtful_until_it_is_mended(corpus):
+    rows = [f"{name},2.0,an ear,Said by {name}.,10.0,,1.0" for name in "cdefghi"]
+    rows += [f"{CLIP},2.0,an ear,Said.,2.5,,0.7", "b,2.0,an ear,Other.,10.0,,0.7"]
+    heads = "clip,seconds,recogniser,text,characters_per_second,suspicious,confidence"
+    (corpus / "transcription.csv").write_text("\n".join([heads, *rows]) + "\n")
+    for name in (CLIP, "b"):
+        write_wav(corpus / "wavs" / f"{name}.wav", np.zeros(100, np.float32), 16000)
+    found = {one.id: (one.suspicious, one.confidence) for one in review.read_clips(corpus)}
+    assert found == {CLIP: (TOO_SLOW, 0.7), "b": (HEARD_OTHERWISE, 0.7)}
+    review.set_text(corpus, "b", "Another.")
+    assert review.read_clips(corpus)[1].suspicious == ""
+    assert review.read_clips(corpus)[1].confidence is None
+
+
+@pytest.mark.parametrize("change", ["set_text", "undo"])
+def test_a_change_that_cannot_be_written_is_none(corpus, monkeypatch, change):
+    review.set_text(corpus, CLIP, "Mended.")
+    before = (corpus / review.EDITS).read_bytes()
+
+    def fails(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(review, "write", fails)
+        with pytest.raises(UserError, match="No space left"):
+            review.set_text(corpus, "b", "New.") if change == "set_text" else review.undo(corpus)
+    assert (corpus / review.EDITS).read_bytes() == before
+    review.reapply(corpus)
+    assert (text(corpus), text(corpus, "b")) == ("Mended.", "Other.")

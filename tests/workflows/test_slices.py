@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from myxtts.audio.slice_options import SliceOptions
 from myxtts.errors import UserError
 from myxtts.workflows import slice_plans, slices
 from myxtts.workflows.slices import slice_recordings
+from tests.helpers.long_recording import make_recording
+from tests.helpers.stand_in_detector import stand_in_detector
 
 RATE = 16000
 
@@ -241,3 +244,40 @@ def test_a_damaged_plan_is_named(long, corpus, damage):
     plan.write_text(damage)
     with pytest.raises(UserError, match="long.json"):
         slice_recordings([long], corpus)
+
+
+def noisy(path: Path) -> Path:
+    """Speech-like sentences with pauses, under noise that is hardly quieter."""
+    samples, rate = soundfile.read(make_recording(path, sentences=6))
+    noise = 0.15 * np.random.default_rng(0).standard_normal(len(samples))
+    soundfile.write(path, 0.5 * (samples + noise), rate)
+    return path
+
+
+def test_the_voice_detector_helps_where_noise_hides_the_pauses(tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(slices, "has_detector", lambda: True)
+    monkeypatch.setitem(sys.modules, "webrtcvad", stand_in_detector)
+    path = noisy(tmp_path / "tape.wav")
+    by_level = slice_recordings([path], tmp_path / "level", SliceOptions(pauses_by="level"))
+    assert [one.dropped for one in by_level.plans[0].slices] == ["no pause to cut at"]
+    assert len(slice_recordings([path], corpus).plans[0].clips()) == 6
+    assert slice_recordings([path], corpus).written == 0  # the plan holds
+    with pytest.raises(UserError, match="pauses_by auto"):
+        slice_recordings([path], corpus, SliceOptions(pauses_by="voice"))
+
+
+def test_without_the_detector_it_is_named(tmp_path, corpus, monkeypatch, caplog):
+    path = noisy(tmp_path / "tape.wav")
+    monkeypatch.setattr(slices, "has_detector", lambda: False)
+    found = slice_recordings([path], corpus)
+    assert [one.dropped for one in found.plans[0].slices] == ["no pause to cut at"]
+    assert "myxtts[speakers]" in caplog.text
+    monkeypatch.setitem(sys.modules, "webrtcvad", None)
+    with pytest.raises(UserError, match="not installed"):
+        slice_recordings([path], tmp_path / "voice", SliceOptions(pauses_by="voice"))
+
+
+@pytest.mark.parametrize("options", [{"pauses_by": "ear"}, {"pauses_by": "voice", "threshold": -9}])
+def test_what_tells_a_pause_is_checked(options):
+    with pytest.raises(UserError, match="pauses_by|threshold"):
+        SliceOptions(**options)

@@ -7,7 +7,15 @@ import pytest
 
 from myxtts.errors import UserError
 from myxtts.evaluation import asr
-from myxtts.workflows.transcribe import NOTHING_HEARD, TOO_FAST, TOO_SLOW, transcribe_corpus
+from myxtts.workflows.transcribe import (
+    HEARD_OTHERWISE,
+    NOTHING_HEARD,
+    TOO_FAST,
+    TOO_SLOW,
+    agreement,
+    read_heard,
+    transcribe_corpus,
+)
 from tests.helpers.make_corpus import make_corpus
 
 CORPUS = {"count": 10, "seconds": (1.0, 1.2)}
@@ -19,12 +27,13 @@ class Ear:
     name, identity, at_once, sample_rate = "a fake ear", "a fake ear, version 1", 3, 16000
     texts: dict[int, str] = {}
     dies_at = -1
+    hears_faster = False
     calls = 0
 
     def transcribe_many(self, recordings, progress=None):
         heard = []
         for samples, rate in recordings:
-            assert len(samples) >= rate  # a clip takes a second or more
+            assert len(samples) >= rate * (0.9 if self.hears_faster else 1)  # a second or more
             number, Ear.calls = Ear.calls, Ear.calls + 1
             if number == self.dies_at:
                 raise KeyboardInterrupt
@@ -36,7 +45,7 @@ class Ear:
 def ear(monkeypatch):
     monkeypatch.setitem(asr.ASRS, "en", Ear)
     monkeypatch.delenv(asr.WHISPER_FOLDER, raising=False)
-    for name, value in (("texts", {}), ("dies_at", -1), ("calls", 0)):
+    for name, value in (("texts", {}), ("dies_at", -1), ("calls", 0), ("hears_faster", False)):
         monkeypatch.setattr(Ear, name, value)
     return Ear
 
@@ -212,3 +221,38 @@ def test_a_folder_without_clips_is_an_error(tmp_path):
 def test_a_corpus_with_texts_needs_no_recogniser(tmp_path, ear):
     done = transcribe_corpus(make_corpus(tmp_path / "whole", 2), "xx")
     assert (done.kept, done.written, ear.calls) == (2, 0, 0)
+
+
+def test_a_confidence_is_how_far_two_transcripts_agree(clips, ear, monkeypatch):
+    # Three clips at a time: 0 to 2, the same faster (3 to 5), 6 to 8, ...
+    said = {**{n: "Just the same." for n in range(20)}, 4: "just, the same", 5: "Gust at a shame."}
+    monkeypatch.setattr(ear, "texts", said | {6: ""})
+    monkeypatch.setattr(ear, "hears_faster", True)
+    done = transcribe_corpus(clips, with_confidence=True)
+    assert ear.calls == 20
+    found = {clip: row["confidence"] for clip, row in table(clips).items()}
+    # ust, t, s and ame of 11 and 12 letters are the same: 2 x 8 / 23.
+    assert list(found.values())[:5] == ["1.0", "1.0", "0.696", "", "1.0"]
+    assert [(one.clip, one.suspicious) for one in done.suspicious] == [
+        ("utt-0002", HEARD_OTHERWISE),
+        ("utt-0003", NOTHING_HEARD),
+    ]
+    assert "utt-0002: heard otherwise a second time (confidence 70%)" in done.summary()
+    assert read_heard(clips / "transcription.csv")["utt-0002"].confidence == 0.696
+
+
+def test_without_it_and_in_older_tables_there_is_no_confidence(clips):
+    transcribe_corpus(clips)
+    path = clips / "transcription.csv"
+    assert {row["confidence"] for row in table(clips).values()} == {""}
+    lines = [line.rpartition(",")[0] for line in path.read_text().splitlines()]
+    path.write_text("\n".join(lines) + "\n")
+    assert {one.confidence for one in read_heard(path).values()} == {None}
+    assert transcribe_corpus(clips).written == 0
+
+
+def test_agreement_counts_letters_in_order():
+    assert agreement("The Cat.", "the cat") == 1.0
+    assert agreement("abcd", "abxd") == 0.75
+    assert agreement("سلام!", "سلام") == 1.0
+    assert agreement("yes", "") == 0.0

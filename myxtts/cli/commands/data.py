@@ -5,7 +5,7 @@ import shlex
 from collections import Counter
 from dataclasses import fields
 
-from myxtts.audio.slice_options import CLIP_FORMATS, SliceOptions
+from myxtts.audio.slice_options import CLIP_FORMATS, PAUSES_BY, SliceOptions
 from myxtts.cli.settings import add_corpus, corpus_config
 from myxtts.cli.terminal import add_command
 from myxtts.demo_corpus.sentences import GRAMMARS
@@ -29,6 +29,8 @@ def add(verbs: argparse._SubParsersAction) -> None:
     parser.add_argument("--language", default="en", metavar="CODE", help=about)
     about = "the folder of a Whisper or sherpa-onnx model, for any other language too"
     parser.add_argument("--asr-model", metavar="DIR", help=about)
+    about = "hear each clip a second time, a tenth faster, and note how far both texts agree"
+    parser.add_argument("--confidence", action="store_true", help=about)
     about = "make the built-in corpus: synthetic voices, in the layout of LJSpeech"
     parser = add_command(actions, "demo", about, demo)
     where = f"where to (default: {DEMO}, or {SMALL_DEMO} with --small)"
@@ -64,6 +66,9 @@ def _add_slice(actions: argparse._SubParsersAction) -> None:
         parser.add_argument(f"--{name}", type=float, default=value, metavar="SECONDS", help=about)
     about = "what is quieter is a pause, in dBFS (default: found for each recording)"
     parser.add_argument("--threshold", type=float, metavar="DB", help=about)
+    about = "what tells a pause: its level, or that the voice detector of the extra speakers hears "
+    about += "nobody; auto: the detector where noise leaves no quiet parts (default: %(default)s)"
+    parser.add_argument("--pauses-by", choices=PAUSES_BY, default=usual.pauses_by, help=about)
     about = "drop clips with a larger share of clipped samples (default: %(default)g; 1: none)"
     value = usual.most_clipped
     parser.add_argument("--most-clipped", type=float, default=value, metavar="SHARE", help=about)
@@ -88,7 +93,9 @@ def slice_recordings(args: argparse.Namespace) -> None:
 def transcribe(args: argparse.Namespace) -> None:
     from myxtts.workflows.transcribe import transcribe_corpus
 
-    done = transcribe_corpus(args.corpus, args.language, args.asr_model)
+    done = transcribe_corpus(
+        args.corpus, args.language, args.asr_model, with_confidence=args.confidence
+    )
     print(done.summary())
     if not done.written + done.kept:
         raise UserError("there is no text in any clip: listen to them, and check --language")

@@ -33,6 +33,7 @@ MOST_SENTENCES, LONGEST_SENTENCE = 50, 500
 SIDES = ("a", "b")
 _MOST_REFERENCES = 8
 _LINES, _METADATA, _FIGURES = "lines.txt", "metadata.csv", "evaluation.json"
+_LIKENESS = "voices"  # the part of an evaluation that measures it
 _LEVEL, _REFERENCES, _ANSWERS = "level", "references", "answers.json"
 _SOURCE = "speech"  # of the measures of an evaluation
 
@@ -102,6 +103,7 @@ class Comparisons:
             **facts,
             "ready": ready,
             "figures": _figures(folder),
+            "no_likeness": _no_likeness(folder),
             "log": self._jobs.log(job["id"]) if job else "",
             **self._tally(folder),
         }
@@ -259,12 +261,21 @@ def _figures(folder: Path) -> list[dict[str, Any]]:
     rows = []
     for name in dict.fromkeys(name for one in found for name in one.get("measures", {})):
         intervals = [one["measures"].get(name, {}).get(_SOURCE) for one in found]
-        if any(intervals) and _better(name):
+        if any(one and one.get("value") is not None for one in intervals) and _better(name):
             rows.append(
                 {"name": name, "title": _title(name), "better": _better(name)}
                 | dict(zip(SIDES, intervals, strict=True))
             )
     return rows
+
+
+def _no_likeness(folder: Path) -> str | None:
+    """Why the likeness to the speaker of a corpus could not be measured, where one was chosen."""
+    if not read_card(folder).get("corpus"):
+        return None
+    found = (read_card(folder / f"evaluation-{side}", _FIGURES) for side in SIDES)
+    reasons = (one.get("not_measured", {}).get(_LIKENESS) for one in found)
+    return next((str(reason) for reason in reasons if reason), None)
 
 
 def _title(name: str) -> str:

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import re
-import secrets
 import shutil
 import threading
 import time
@@ -28,7 +26,8 @@ from myxtts.serving.studio.places import (
     read_card,
     write_card,
 )
-from myxtts.serving.uploads import run_limited
+from myxtts.serving.studio.receiving import Receiver, new_draft, remove_drafts
+from myxtts.serving.studio.takes import Takes
 from myxtts.text.languages import LANGUAGES
 from myxtts.workflows import review
 from myxtts.workflows.slice_plans import PLANS, WAVS, Plan, read_plans
@@ -37,11 +36,6 @@ from myxtts.workflows.transcribe import METADATA
 DEMO = "demo"
 _DEMO_STAMP = "demo.json"
 _DEMO_SIZE = ("--speakers", "2", "--clauses", "240")
-_PROGRAM = "myxtts.serving.studio.transcoder"
-_DRAFT = re.compile(r"\.[0-9a-f]{16}\.(upload|flac)")  # of an upload
-_SECONDS, _MEMORY, _MOST_BYTES = 900, 1 << 30, 6 << 30
-_SHORTEST_SECONDS = 0.5
-_SPARE_BYTES = 1 << 30  # of the disk, which stay free
 _MOST_PER_PAGE = 200
 VIEWS = ("all", "doubtful", "untranscribed", "excluded")
 
@@ -51,10 +45,11 @@ class Corpora:
 
     def __init__(self, places: Places, jobs: Jobs):
         self._places, self._jobs = places, jobs
-        self._lock = threading.Lock()
+        self._lock, self._keeping = threading.Lock(), threading.Lock()
         self._checked: dict[str, tuple[Any, dict[str, tuple[str, str]] | str]] = {}
-        self._decoders = asyncio.Semaphore(2)
-        self._remove_drafts()
+        self._receiver = Receiver()
+        self.takes = Takes(places, self._receiver)
+        remove_drafts([*places.of(RECORDINGS).glob("*"), *places.of(CORPORA).glob(f"*/{WAVS}")])
 
     def all(self) -> list[dict[str, Any]]:
         return [self.facts(name) for name in self._places.names(CORPORA)]
@@ -95,6 +90,7 @@ class Corpora:
         refusal = "a job works on this corpus, or trains on it: wait until it has ended, or stop it"
         with self._jobs.unused(subject_of(name), refusal):
             # In this order: what a kill leaves is a corpus that can be deleted again.
+            self.takes.forget(name)
             for one in (recordings, folder):
                 if one.is_dir():
                     with atomic.explained(one):
@@ -107,18 +103,6 @@ class Corpora:
         target = str(self._places.of(CORPORA) / DEMO)
         steps = [["data", "demo", target, *_DEMO_SIZE]]
         self._jobs.start("demo", subject_of(DEMO), "built-in corpus", steps)
-
-    def _remove_drafts(self) -> None:
-        """Remove uploads that a server left which was killed while it received them."""
-        folders = [
-            *self._places.of(RECORDINGS).glob("*"),
-            *self._places.of(CORPORA).glob(f"*/{WAVS}"),
-        ]
-        for folder in folders:
-            for path in folder.glob(".*"):
-                if _DRAFT.fullmatch(path.name):
-                    with atomic.explained(path):
-                        path.unlink(missing_ok=True)
 
     # Recordings.
 
@@ -144,43 +128,37 @@ class Corpora:
         self._places.find(CORPORA, name)
         folder = self._places.of(RECORDINGS) / name
         stem = plain_name(Path(filename).stem) or "recording"
-        return (await self._receive(folder, stem, content, self._cut(name))).stem
+        async with self._receiver.received(folder, content) as (decoded, _):
+            taken = self._cut(name)
+            return (await asyncio.to_thread(self._publish, decoded, stem, taken)).stem
 
-    async def add_clip(self, name: str, text: str, content: AsyncIterator[bytes]) -> str:
-        """Take a sentence that was read aloud; return the clip's id."""
+    def keep_take(self, name: str, take: str, text: str) -> str:
+        """Make a clip of a sentence that was read aloud; return its id."""
         corpus = self._places.find(CORPORA, name)
         self._check_idle(name)
         text = review.check_text(text)
-        path = await self._receive(corpus / WAVS, "read", content)
-        await asyncio.to_thread(
-            self._edit, corpus, lambda: review.set_text(corpus, path.stem, text)
-        )
-        return path.stem
+        with self._keeping:  # two tabs may keep the same take
+            clip = self._make_clip(corpus, self.takes.sound(take), text)
+            self.takes.remove(take)
+        return clip
 
-    async def _receive(
-        self,
-        folder: Path,
-        stem: str,
-        content: AsyncIterator[bytes],
-        taken: Collection[str] = (),
-    ) -> Path:
-        """Write an upload to the disk as it comes, decode it under limits, and name it."""
-        with atomic.explained(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            _check_space(folder)
-            key = secrets.token_hex(8)
-            draft, decoded = folder / f".{key}.upload", folder / f".{key}.flac"
+    def _make_clip(self, corpus: Path, sound: Path, text: str) -> str:
+        """Copy a recording into a corpus with its text: both, or neither."""
+        draft = new_draft(corpus / WAVS, "flac")
+        with atomic.explained(draft):
+            draft.parent.mkdir(exist_ok=True)
             try:
-                with open(draft, "wb") as file:
-                    async for part in content:
-                        await asyncio.to_thread(file.write, part)
-                limits = (decoded, _SHORTEST_SECONDS, _SECONDS, _MEMORY, _MOST_BYTES)
-                async with self._decoders:
-                    await run_limited(_PROGRAM, draft, limits, _SECONDS)
-                return await asyncio.to_thread(self._publish, decoded, stem, taken)
+                shutil.copyfile(sound, draft)
+                atomic.sync(draft)
+                path = self._publish(draft, "read")
             finally:
                 draft.unlink(missing_ok=True)
-                decoded.unlink(missing_ok=True)
+            try:
+                self._edit(corpus, lambda: review.set_text(corpus, path.stem, text))
+            except BaseException:
+                path.unlink()
+                raise
+        return path.stem
 
     def _cut(self, name: str) -> dict[str, Plan]:
         """How recordings were cut, by their names; those that were removed since too."""
@@ -190,7 +168,7 @@ class Corpora:
             return {}
         return {Path(plan.source).stem: plan for plan in plans}
 
-    def _publish(self, decoded: Path, stem: str, taken: Collection[str]) -> Path:
+    def _publish(self, decoded: Path, stem: str, taken: Collection[str] = ()) -> Path:
         """Give a recording a name that is free, and was not that of another one which was cut."""
         with self._lock:
             number, target = 1, decoded.with_name(f"{stem}.flac")
@@ -240,7 +218,7 @@ class Corpora:
                 f"no recogniser for {language} is installed: type the texts, or start the server "
                 f"with the folder of a Whisper or sherpa-onnx model in {WHISPER_FOLDER}"
             )
-        steps = [["data", "transcribe", str(corpus), "--language", language]]
+        steps = [["data", "transcribe", str(corpus), "--language", language, "--confidence"]]
         return shown(self._jobs.start("transcribe", subject_of(name), name, steps))
 
     def language(self, name: str) -> str:
@@ -358,6 +336,7 @@ def _row(clip: review.Clip, rejected: tuple[str, str] | None) -> dict[str, Any]:
         "text": clip.text or "",
         "seconds": _seconds(clip.path),
         "suspicious": clip.suspicious,
+        "confidence": clip.confidence,
         "dropped": ": ".join(rejected) if rejected else "",
         "excluded": clip.is_excluded,
     }
@@ -391,8 +370,3 @@ def _seconds(path: Path) -> float | None:
 
 def _mtime(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
-
-
-def _check_space(folder: Path) -> None:
-    if shutil.disk_usage(folder).free < _SPARE_BYTES:
-        raise UserError("there is less than 1 GB left on the disk: free some space there")

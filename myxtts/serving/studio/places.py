@@ -22,6 +22,7 @@ from myxtts.text.scripts import is_plain
 
 CORPORA, RECORDINGS, RUNS, VOICES = "corpora", "recordings", "runs", "voices"
 CLONES, JOBS, COMPARISONS, EXPORTS = "clones", "jobs", "comparisons", "exports"
+TAKES = "takes"
 CARD = "studio.json"  # what the studio knows of a corpus, a run or a comparison
 LONGEST_TITLE = 60
 _LONGEST_NAME = 40
@@ -31,6 +32,7 @@ _WHAT = {
     JOBS: "job",
     COMPARISONS: "comparison",
     EXPORTS: "export",
+    TAKES: "recording",
 }
 
 
@@ -39,7 +41,7 @@ class Places:
 
     def __init__(self, folder: Path):
         self.folder = folder.expanduser().absolute()
-        parts = (CORPORA, RECORDINGS, RUNS, VOICES, CLONES, JOBS, COMPARISONS, EXPORTS)
+        parts = (CORPORA, RECORDINGS, TAKES, RUNS, VOICES, CLONES, JOBS, COMPARISONS, EXPORTS)
         with atomic.explained(self.folder):
             for part in parts:
                 (self.folder / part).mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,11 @@ class ClipChange(Strict):
     excluded: bool | None = None
 
 
+class KeptTake(Strict):
+    corpus: _Id
+    text: Annotated[str, Field(max_length=5000)]
+
+
 class NewRun(Strict):
     title: _Title
     corpus: _Id

@@ -23,6 +23,7 @@ from myxtts.serving.studio.voices import StudioVoices
 from myxtts.text.languages import LANGUAGES
 from myxtts.workflows.exports.settings import TARGETS, WEIGHTS
 from myxtts.workflows.prompts import MOST, reading_prompts
+from myxtts.workflows.review import LONGEST_TEXT
 
 PAGE = "/studio"
 API = "/studio/api"
@@ -76,7 +77,14 @@ def install(app: FastAPI, service: SpeechService, folder: Path) -> Studio:
     studio.voices.refresh()
     _add_pages(app, studio)
     changing = [Depends(studio.guard)]
-    for build in (_corpus_routes, _clip_routes, _run_routes, _comparison_routes, _other_routes):
+    for build in (
+        _corpus_routes,
+        _clip_routes,
+        _take_routes,
+        _run_routes,
+        _comparison_routes,
+        _other_routes,
+    ):
         reading = APIRouter(prefix=API, include_in_schema=False)
         writing = APIRouter(prefix=API, include_in_schema=False, dependencies=changing)
         build(studio, reading, writing)
@@ -169,10 +177,6 @@ def _clip_routes(studio: Studio, reading: APIRouter, writing: APIRouter) -> None
         prompts = reading_prompts(language) if language in LANGUAGES else ()
         return {"prompts": list(prompts), "most": MOST}
 
-    @writing.put("/corpora/{name}/clips")
-    async def add_clip(name: str, text: str, request: Request) -> Any:
-        return {"id": await corpora.add_clip(name, text, request.stream())}
-
     @writing.post("/corpora/{name}/clips/{clip:path}")
     def change_clip(name: str, clip: str, body: schemas.ClipChange) -> Any:
         corpora.change(name, clip, body.text, body.excluded)
@@ -181,6 +185,31 @@ def _clip_routes(studio: Studio, reading: APIRouter, writing: APIRouter) -> None
     @writing.post("/corpora/{name}/undo")
     def undo(name: str) -> Any:
         return {"id": corpora.undo(name)}
+
+
+def _take_routes(studio: Studio, reading: APIRouter, writing: APIRouter) -> None:
+    takes = studio.corpora.takes
+
+    @reading.get("/takes")
+    def list_takes(corpus: str | None = None) -> Any:
+        return {"takes": takes.of(corpus)}
+
+    @reading.get("/takes/{id}/audio")
+    def get_take(id: str) -> Response:
+        return FileResponse(takes.sound(id), media_type="audio/flac", headers=_HEADERS)
+
+    @writing.put("/takes")
+    async def add_take(text: str, request: Request, corpus: str | None = None) -> Any:
+        return await takes.add(corpus, text[:LONGEST_TEXT], request.stream())
+
+    @writing.post("/takes/{id}/keep")
+    def keep_take(id: str, body: schemas.KeptTake) -> Any:
+        return {"id": studio.corpora.keep_take(body.corpus, id, body.text)}
+
+    @writing.delete("/takes/{id}")
+    def discard_take(id: str) -> Any:
+        takes.remove(id)
+        return {"deleted": True}
 
 
 def _run_routes(studio: Studio, reading: APIRouter, writing: APIRouter) -> None:

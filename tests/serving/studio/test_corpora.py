@@ -93,7 +93,9 @@ def test_a_sentence_that_is_read_becomes_a_clip_with_its_text(client, tmp_path):
     assert name == "corpus"
     prompts = client.ok(client.get("prompts?language=fa"))["prompts"]
     sound = make_recording(tmp_path / "read.wav", sentences=1).read_bytes()
-    clip = client.ok(client.put(f"corpora/{name}/clips", sound, text=prompts[0]))["id"]
+    take = client.ok(client.put("takes", sound, corpus=name, text=prompts[0]))["id"]
+    kept = client.post(f"takes/{take}/keep", corpus=name, text=prompts[0])
+    clip = client.ok(kept)["id"]
     table = clips(client, name)
     assert [(one["id"], one["text"]) for one in table["clips"]] == [(clip, prompts[0])]
     assert client.ok(client.get(f"corpora/{name}"))["title"] == "خواندن"

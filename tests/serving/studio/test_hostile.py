@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from myxtts.serving import gate
-from myxtts.serving.studio import corpora as corpora_module
+from myxtts.serving.studio import receiving
 from tests.helpers.long_recording import make_recording
 from tests.helpers.speech_server import running
 from tests.helpers.studio_client import StudioClient
@@ -136,7 +136,7 @@ def test_a_header_that_lies_about_its_length_takes_no_memory(client, tmp_path, f
 
 def test_a_full_disk_is_said_before_anything_is_sent(client, monkeypatch):
     name = client.ok(client.post("corpora", title="Full", language="en"))["id"]
-    monkeypatch.setattr(corpora_module, "_SPARE_BYTES", 1 << 62)
+    monkeypatch.setattr(receiving, "_SPARE_BYTES", 1 << 62)
     answer = client.put(f"corpora/{name}/recordings", b"x", filename="a.wav")
     assert answer.status_code == 400 and "disk" in answer.json()["error"]["message"]
 

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -169,6 +170,13 @@ def make_corpus(tab, folder):
     press(tab, "● Record")
     time.sleep(1.5)
     press(tab, "■ Stop recording")
+    until(tab, "!!document.querySelector('audio[src]')")
+    end = time.monotonic() + SECONDS
+    while not list(folder.glob("studio/takes/*/take.flac")):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    until(tab, "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))")
+    reload(tab)  # it is offered again
     press(tab, "Keep it")
     until(tab, has("13 clips, 13 texts"))
     assert tab.problems == []
@@ -256,14 +264,50 @@ def speak(tab, folder):
         "[...one.options].find(x => x.text === 'Ada').value;"
         "one.dispatchEvent(new Event('change')); })()"
     )
-    press(tab, "Speak", "form")
-    until(tab, has("s of speech"))
+    tab.evaluate(
+        "const sent = []; window.sent = sent; const own = fetch;"
+        "window.fetch = (...asked) => { sent.push(asked[1]?.body); return own(...asked); }"
+    )
+    usual = spoken_seconds(tab)
+    slide(tab, "input[type=range]", 2)
+    assert spoken_seconds(tab) == pytest.approx(usual / 2, rel=0.15)
+    slide(tab, "input[type=range]", 1)
+    tab.evaluate("document.querySelector('form details input').click()")
+    slide(tab, "details input[type=range]", 0.5)
+    spoken_seconds(tab)
+    asked = [json.loads(one) for one in tab.evaluate("sent") if one]
+    assert [one["speed"] for one in asked] == [1, 2, 1]
+    assert [one.get("style", [None])[0] for one in asked] == [None, None, 0.5]
+    spoken = [say(tab, {**one, "response_format": "pcm"}) for one in (asked[0], asked[2])]
+    assert spoken[0] != spoken[1]
     for name in ("WAV", "MP3", "SRT"):
         press(tab, name)
         wait_for(folder / f"speech.{name.lower()}")
     assert (folder / "speech.wav").read_bytes()[:4] == b"RIFF"
     assert " --> " in (folder / "speech.srt").read_text()
     assert tab.problems == []
+
+
+def spoken_seconds(tab):
+    press(tab, "Speak", "form")
+    until(tab, has("s of speech"))
+    return float(tab.evaluate("document.querySelector('form .good').textContent").split()[0])
+
+
+def slide(tab, selector, value):
+    tab.evaluate(
+        f"""(() => {{ const one = document.querySelector("form {selector}");
+          one.value = {value}; one.dispatchEvent(new Event("input")); }})()"""
+    )
+
+
+def say(tab, asked):
+    """What the server says to a request of the page."""
+    url = tab.evaluate("location.origin") + "/v1/audio/speech"
+    asked = {
+        key: value for key, value in asked.items() if key not in ("stream_format", "timestamps")
+    }
+    return httpx.post(url, json=asked, timeout=SECONDS).content
 
 
 def wait_for(path: Path):

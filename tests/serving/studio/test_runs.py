@@ -254,11 +254,23 @@ def test_figures_stand_side_by_side_with_their_intervals(comparison):
         target = folder / f"evaluation-{side}"
         target.mkdir()
         interval = {"low": value / 2, "value": value, "high": 2 * value, "sentences": 4}
-        measures = {"wer": {"speech": interval, "recordings": None}}
+        unknown = {"speech": {"low": None, "value": None, "high": None, "sentences": 0}}
+        measures = {"wer": {"speech": interval, "recordings": None}, "right_speaker": unknown}
         (target / "evaluation.json").write_text(json.dumps({"measures": measures}))
     rows = comparisons.look(folder.name)["figures"]
     assert [(one["title"], one["better"]) for one in rows] == [("WER", "lower")]
     assert (rows[0]["a"]["value"], rows[0]["b"]["high"]) == (0.1, 0.4)
+
+
+@pytest.mark.parametrize("corpus, said", [("ada", "the weights are absent"), (None, None)])
+def test_why_there_is_no_likeness_is_said_where_it_was_asked_for(comparison, corpus, said):
+    comparisons, folder = comparison
+    write_card(folder, {**read_card(folder), "corpus": corpus})
+    for side in "ab":
+        (folder / f"evaluation-{side}").mkdir()
+        found = {"measures": {}, "not_measured": {"voices": "the weights are absent"}}
+        (folder / f"evaluation-{side}" / "evaluation.json").write_text(json.dumps(found))
+    assert comparisons.look(folder.name)["no_likeness"] == said
 
 
 def test_a_clone_is_compared_by_its_recording(tmp_path):

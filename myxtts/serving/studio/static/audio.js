@@ -1,5 +1,6 @@
 // Sound: playing one thing at a time, recording from the microphone, and files of it.
 import { blob, el, onLeave, t } from "./core.js";
+import { guard } from "./takes.js";
 
 let player = null, playing = null;
 
@@ -98,7 +99,7 @@ export class Recorder {
 // Record, stop, listen: calls `taken` with each recording.
 export function recordControls(line, taken) {
   let recorder = null, left = false;
-  onLeave(() => { left = true; recorder?.close(); recorder = null; });
+  onLeave(() => { left = true; guard(button, false); recorder?.close(); recorder = null; });
   const level = el("meter", { min: 0, max: 1, low: 0.05, high: 0.95, optimum: 0.5, value: 0, "aria-label": t("level"), hidden: true });
   const button = el("button", { type: "button", className: "record" }, t("record"));
   button.onclick = async () => {
@@ -108,11 +109,11 @@ export function recordControls(line, taken) {
       recorder = null;
       button.disabled = true;
       const sound = await own.stop();
-      if (left) return;
       button.disabled = false;
       button.textContent = t("record");
       level.hidden = true;
-      return taken(sound);
+      taken(sound);  // though the page may show something else by now
+      return guard(button, false);
     }
     const own = new Recorder();
     button.disabled = true;
@@ -121,6 +122,7 @@ export function recordControls(line, taken) {
       await own.start(peak => { loudest = Math.max(peak, loudest * 0.9); level.value = loudest; if (peak >= 0.999) line.set(t("tooLoud"), "error"); });
       if (left) return own.close();
       recorder = own;
+      guard(button, true);
       button.textContent = t("stopRecording");
       level.hidden = false;
     } catch (error) { line.set(error.message, "error"); }

@@ -54,12 +54,12 @@ export function listComparisons(main, _, query) {
 }
 
 export function showComparison(main, name) {
-  const heading = el("h2", { dir: "auto" }), line = note(), table = el("div"), sides = el("div", { className: "sides" });
+  const heading = el("h2", { dir: "auto" }), line = note(), table = el("div"), absent = el("p", { className: "muted", dir: "auto" }), sides = el("div", { className: "sides" });
   const job = jobPanel(), blind = blindTest(name);
   main.append(el("p", {}, link(t("back"), "compare")), heading, el("section", { className: "card" }, job),
     el("section", { className: "card" }, el("h3", {}, t("blind")), el("p", { className: "muted" }, t("blindAbout")), blind.box),
     el("section", { className: "card" }, el("h3", {}, t("sideBySide")), sides, line),
-    el("section", { className: "card" }, el("h3", {}, t("figures")), el("p", { className: "muted" }, t("figuresAbout")), table),
+    el("section", { className: "card" }, el("h3", {}, t("figures")), el("p", { className: "muted" }, t("figuresAbout")), table, absent),
     el("div", { className: "buttons" }, confirmed(t("deleteComparison"), async () => { await remove(`comparisons/${name}`); go("compare"); }, line)));
   let drawn = "";
   poll(2, async () => {
@@ -68,6 +68,7 @@ export function showComparison(main, name) {
     job.set(now.job, now.log);
     const ready = now.ready.length === 2;
     blind.set(now, ready);
+    absent.textContent = now.no_likeness ? t("noLikeness", { why: now.no_likeness }) : "";
     const key = JSON.stringify([ready, now.figures]);
     if (key === drawn) return;
     drawn = key;

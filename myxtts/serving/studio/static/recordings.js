@@ -1,6 +1,7 @@
 // From recordings to a corpus.
-import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, poll, post, remember, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
+import { action, attempt, confirmed, duration, el, field, get, go, jobPanel, languageName, link, note, number, percent, poll, post, remember, remove, say, select, setOptions, state, t, tag, upload } from "./core.js";
 import { playButton, recordControls } from "./audio.js";
+import { takeStore } from "./takes.js";
 
 const languageOptions = () => state.overview.languages.map(one => [one.code, languageName(one.code)]);
 const PER_PAGE = 50;
@@ -111,43 +112,80 @@ function dropZone(name) {
 function readingPanel(name, added) {
   const line = note(), prompt = el("p", { className: "prompt", dir: "auto" }), place = el("span", { className: "muted" });
   const own = el("textarea", { dir: "auto", hidden: true, "aria-label": t("ownSentence") });
-  const keep = el("button", { type: "button", hidden: true }, t("keepTake")), again = el("span", { className: "muted", hidden: true }, t("orAgain"));
-  let prompts = [], at = 0, take = null, url = null;
-  const listen = el("audio", { controls: true, hidden: true, "aria-label": t("take") });
+  const keep = el("button", { type: "button" }, t("keepTake")), again = el("span", { className: "muted" }, t("orAgain"));
+  const listen = el("audio", { controls: true, "aria-label": t("take") });
+  const others = el("button", { type: "button", className: "plain small" });
+  const corpus = decodeURIComponent(name), store = takeStore(corpus, line);
+  let prompts = [], at = 0, takes = [], heard = null;
+  // The latest of this sentence; where there are no sentences to read, the latest.
+  const current = () => takes.findLast(one => !prompts.length || one.text === prompts[at]);
+  const discard = confirmed(t("discardTake"), async () => { const take = current(); takes = takes.filter(one => one !== take); show(); await store.drop(take); }, line, "plain small");
   const show = () => {
+    const take = current(), rest = takes.length - (take ? 1 : 0);
     prompt.textContent = prompts[at] ?? "";
     own.hidden = prompts.length > 0;
     place.textContent = prompts.length ? t("promptPlace", { at: number(at + 1), of: number(prompts.length) }) : "";
-    sessionStorage.setItem("studio.prompt." + name, at);
+    keep.hidden = again.hidden = listen.hidden = discard.hidden = !take;
+    others.hidden = !rest;
+    others.textContent = t(rest === 1 ? "otherTake" : "otherTakes", { n: number(rest) });
+    if (take !== heard) play(heard = take);
   };
-  const forget = () => { take = null; keep.hidden = again.hidden = listen.hidden = true; if (url) URL.revokeObjectURL(url); listen.removeAttribute("src"); };
-  const [record, level] = recordControls(line, sound => {
-    take = sound;
-    url = URL.createObjectURL(sound);
-    listen.src = url;
-    keep.hidden = again.hidden = listen.hidden = false;
+  const play = async take => {
+    if (listen.src) URL.revokeObjectURL(listen.src);
+    listen.removeAttribute("src");
+    if (!take) return;
+    try {
+      const sound = await store.sound(take);
+      if (take === heard) listen.src = URL.createObjectURL(sound);
+    } catch (error) { line.set(error.message, "error"); }
+  };
+  // What other tabs have kept is gone; what is not stored yet stays.
+  const reload = async () => {
+    const stored = await store.list(), known = new Map(takes.map(one => [one.id, one]));
+    takes = [...stored.map(one => known.get(one.id) ?? one), ...takes.filter(one => !one.id)];
+    if (prompts.length) prompts.push(...new Set(takes.map(one => one.text).filter(one => !prompts.includes(one))));
+  };
+  const [record, level] = recordControls(line, async sound => {
+    const before = current(), take = { text: prompts[at] ?? own.value, sound };
+    takes = [...takes.filter(one => one !== before), take];
+    show();
     keep.focus();
+    await store.keepSafe(take);
+    if (before && take.id) store.drop(before).catch(() => {});
   });
   keep.onclick = () => attempt(keep, line, async () => {
-    const text = prompts[at] ?? own.value;
-    await upload(`corpora/${name}/clips?text=${encodeURIComponent(text)}`, take, () => {});
+    const take = current(), text = prompts[at] ?? own.value;
+    try {
+      await store.store(take);
+      await post(`takes/${take.id}/keep`, { corpus, text });
+    } catch (error) {
+      await reload().then(show, () => {});
+      throw error;
+    }
+    takes = takes.filter(one => one !== take);
     say(t("kept"));
-    forget();
     own.value = "";
+    sessionStorage.removeItem("studio.own." + name);
     move(1);
     added();
     record.focus();
   });
-  const move = by => { at = Math.max(0, Math.min(prompts.length - 1, at + by)); show(); };
+  own.oninput = () => sessionStorage.setItem("studio.own." + name, own.value);
+  const turn = to => { at = Math.max(0, Math.min(prompts.length - 1, to)); sessionStorage.setItem("studio.prompt." + name, at); show(); };
+  const move = by => turn(at + by);
+  others.onclick = () => turn(prompts.indexOf(takes.find(one => one !== current()).text));
+  const button = (text, by) => el("button", { type: "button", className: "plain small", onclick: () => move(by) }, text);
   get(`corpora/${name}`).then(async facts => {
     prompts = (await get(`prompts?language=${encodeURIComponent(facts.language)}`)).prompts;
-    at = Math.min(+sessionStorage.getItem("studio.prompt." + name) || 0, Math.max(0, prompts.length - 1));
-    show();
+    await reload();
+    own.value = sessionStorage.getItem("studio.own." + name) ?? takes.at(-1)?.text ?? "";
+    const last = sessionStorage.getItem("studio.prompt." + name);
+    turn(last == null && takes.length ? prompts.indexOf(takes.at(-1).text) : +last || 0);
   }).catch(error => line.set(error.message, "error"));
+  show();
   return el("section", { className: "card" }, el("h3", {}, t("readAloud")), el("p", { className: "muted" }, t("readAbout")), prompt, own,
-    el("div", { className: "buttons" }, record, keep, again), level, listen,
-    el("div", { className: "buttons" }, el("button", { type: "button", className: "plain small", onclick: () => { forget(); move(-1); } }, t("previous")), place,
-      el("button", { type: "button", className: "plain small", onclick: () => { forget(); move(1); } }, t("next"))), line);
+    el("div", { className: "buttons" }, record, keep, again, discard), level, listen,
+    el("div", { className: "buttons" }, button(t("previous"), -1), place, button(t("next"), 1), others), line);
 }
 
 function clipTable(name) {
@@ -194,7 +232,7 @@ function clipTable(name) {
       await refresh();
     }, said, "plain small");
     out.setAttribute("aria-label", `${out.textContent}: ${one.id}`);
-    const remark = [one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: reasonText(one.dropped) }) : ""].filter(Boolean).join(" · ");
+    const remark = [one.confidence == null ? "" : t("confidence", { share: percent(one.confidence, 0) }), one.excluded ? t("excluded") : "", one.suspicious ? reasonText(one.suspicious) : "", one.dropped ? t("wouldDrop", { reason: reasonText(one.dropped) }) : ""].filter(Boolean).join(" · ");
     const made = el("tr", {}, el("td", {}, playButton(`corpora/${name}/clips/${one.id}/audio`, t("playClip", { id: one.id }), said)),
       el("td", { className: "wide" }, text, said), el("td", { className: "number" }, duration(one.seconds)),
       el("td", { className: one.dropped ? "error" : "muted", dir: "auto" }, remark), el("td", {}, out));

@@ -2,6 +2,7 @@
 import { action, ask, attempt, blob, confirmed, download, el, field, filePicker, get, languageName, note, number, onLeave, poll, post, remember, remove, say, select, setOptions, state, t, tag } from "./core.js";
 import { recordControls, wavOf } from "./audio.js";
 import { voiceOptions } from "./compare.js";
+import { takeStore } from "./takes.js";
 
 const RATE = 24000;
 const GREETINGS = { en: "Hello. This is a voice of MyXTTS.", fa: "سلام. این یک صدای ساخته‌شده است." };
@@ -157,12 +158,38 @@ function clonePanel() {
   const consent = el("textarea", { required: true, dir: "auto", placeholder: t("consentExample") });
   const [file, picker] = filePicker(t("reference"), { accept: "audio/*,.wav,.flac,.mp3,.ogg", id: "reference" });
   const voice = select([], null), listen = el("audio", { controls: true, hidden: true, "aria-label": t("take") });
-  let take = null;
-  const [record, level] = recordControls(line, sound => { take = sound; listen.src = URL.createObjectURL(sound); listen.hidden = false; file.clear(); });
-  file.onchange = () => { take = file.files[0] ?? null; listen.hidden = true; };
+  const store = takeStore(null, line);
+  let take = null, recorded = null;
+  const discard = confirmed(t("discardTake"), async () => { const old = recorded; forgetTake(); await store.drop(old); }, line, "plain small");
+  const offer = (one, sound) => {
+    recorded = one;
+    take = sound;
+    if (listen.src) URL.revokeObjectURL(listen.src);
+    listen.src = URL.createObjectURL(sound);
+    listen.hidden = discard.hidden = false;
+    file.clear();
+  };
+  const forgetTake = () => { recorded = null; take = file.files[0] ?? null; listen.hidden = discard.hidden = true; };
+  discard.hidden = true;
+  const [record, level] = recordControls(line, async sound => {
+    const before = recorded;
+    offer({ text: "", sound }, sound);
+    const own = recorded;
+    await store.keepSafe(own);
+    if (before && own.id) store.drop(before).catch(() => {});
+  });
+  file.onchange = () => {
+    const chosen = file.files[0];
+    take = chosen ?? recorded?.sound ?? null;
+    listen.hidden = discard.hidden = !!chosen || !recorded;
+  };
+  store.list().then(async found => {
+    const last = found.at(-1), sound = last && await store.sound(last);
+    if (last && !take) offer(last, sound);
+  }).catch(error => line.set(error.message, "error"));
   const make = el("button", { type: "submit" }, t("cloneIt"));
   const form = el("form", {}, el("div", { className: "fields" }, field(t("name"), name), field(t("voiceToClone"), voice)),
-    el("div", { className: "buttons" }, picker, record), level, listen, el("p", { className: "muted" }, t("referenceAbout")),
+    el("div", { className: "buttons" }, picker, record), level, listen, discard, el("p", { className: "muted" }, t("referenceAbout")),
     field(t("consent"), consent), el("div", { className: "buttons" }, make), line);
   const forget = remember(form, "clone");
   form.onsubmit = event => {
@@ -176,8 +203,12 @@ function clonePanel() {
       body.set("audio_sample", take, "reference.wav");
       const clone = await (await ask("/v1/voices", { method: "POST", body })).json();
       line.set(t("cloned", { name: clone.name }), "good");
-      name.value = "";
+      name.value = consent.value = "";
+      file.clear();
+      const old = recorded;
+      forgetTake();
       forget();
+      if (old) await store.drop(old);
       await refresh();
     });
   };
