@@ -23,6 +23,9 @@ from tests.helpers.small_voice import small_run
 pytest.importorskip("tf2onnx", reason="tf2onnx is not installed: the extra `export`")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: the extra `speak`")
 
+# A fixture exports a voice, which takes minutes on a busy machine.
+pytestmark = pytest.mark.timeout(1200)
+
 
 def quiet(line: str) -> None:
     """Print nothing."""

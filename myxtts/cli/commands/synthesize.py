@@ -1,6 +1,7 @@
 """`myxtts synthesize`: text to wav files, or to a stream, in the voice of a trained model."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -90,6 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Speak to a stream, to a wav for each line of a file or chapter of a book, or to one wav."""
+    # When NumPy is imported, its BLAS starts a thread for each core, which spins; none is needed.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from myxtts.workflows import books, synthesize
 
     _check(args)

@@ -42,3 +42,9 @@ def test_half_a_graph_is_refused():
     content = model().SerializeToString()
     with pytest.raises(GraphError, match="no graph that can be run"):
         Graph(content[: len(content) // 2], Path("x.onnx")).run(x=[2.0])
+
+
+def test_memory_is_not_planned_which_takes_longer_than_all_else_of_opening():
+    graph = Graph(model().SerializeToString(), Path("x.onnx"))
+    options = graph._session.get_session_options()
+    assert not options.enable_mem_reuse and not options.enable_mem_pattern
