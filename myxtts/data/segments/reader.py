@@ -18,9 +18,8 @@ from myxtts.data.batches.graph_reader import (
     shared_tensor,
     to_tensors,
 )
+from myxtts.data.batches.residence import Held, Residence
 from myxtts.data.batches.resident import (
-    Held,
-    Residence,
     ResidentEpoch,
     as_type,
     switching,

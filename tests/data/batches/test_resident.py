@@ -12,7 +12,8 @@ from myxtts.data.batches.device_memory import driver_numbers, shortage
 from myxtts.data.batches.graph_reader import Batches, ReaderOptions, cached_batches
 from myxtts.data.batches.parts import Share
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
-from myxtts.data.batches.resident import Residence, ResidentBatch, resident_batches, stacked
+from myxtts.data.batches.residence import Residence
+from myxtts.data.batches.resident import ResidentBatch, resident_batches, stacked
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.store.packed_cache import Embeddings, PackedCache
 from tests.data.conftest import configured
@@ -26,7 +27,7 @@ FRAMES = [40, 7, 33, 12, 64, 25, 3, 51, 18, 30, 9, 77, 20]
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Pieces smaller than a column, so that there are several."""
-    monkeypatch.setattr(resident, "PIECE_BYTES", 1000)
+    monkeypatch.setattr("myxtts.data.batches.residence.PIECE_BYTES", 1000)
 
 
 @pytest.fixture
