@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -16,6 +16,7 @@ from myxtts.monitoring.timers import TRANSFER, stage
 logger = logging.getLogger(__name__)
 
 Held = dict[str, tf.Tensor]
+Made = TypeVar("Made")
 
 PIECE_BYTES = 32_000_000
 # Values travel as floating-point numbers of their size, to the bit: GPUs cannot gather int16, and
@@ -46,7 +47,7 @@ class Residence:
         self._arrays = dict(arrays)
         self._left = after
         self._held: Held | None = None
-        self._views: dict[Any, Held] = {}
+        self._made: dict[Any, Any] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -72,17 +73,17 @@ class Residence:
         if self._thread is not None:
             self._thread.join()
 
-    def view(self, key: Any, make: Callable[[Held], Held]) -> Held | None:
-        """What the device holds in another form, made once; None where it holds nothing any more.
+    def made(self, key: Any, make: Callable[[Held], Made]) -> Made | None:
+        """What is made of what the device holds, once; None where it holds nothing any more.
 
-        The form must share the memory: nothing else keeps it from being freed.
+        It must share the memory, and nothing else may keep it: it is freed with what it is made of.
         """
         with self._lock:
             if self._held is None:
                 return None
-            if key not in self._views:
-                self._views[key] = make(self._held)
-            return self._views[key]
+            if key not in self._made:
+                self._made[key] = make(self._held)
+            return self._made[key]
 
     def drop(self, why: str = "") -> bool:
         """Free the device's memory for good; say whether any of it was taken."""
@@ -90,7 +91,7 @@ class Residence:
             is_copying = self._thread is not None and self._thread.is_alive()
             had = is_copying or self._held is not None
             self.is_over, self._held, self.why = True, None, self.why or why
-            self._views.clear()
+            self._made.clear()
         self.wait()
         gc.collect()
         if why and had:

@@ -33,8 +33,8 @@ from myxtts.data.batches.residence import Held, Residence
 from myxtts.data.store.packed_cache import PackedCache
 from myxtts.monitoring.timers import GATHER, stage
 
-# (what the device holds, the epoch's order, the numbers of the batches) -> batch
-Take = Callable[[Held, tf.Tensor, tf.Tensor], TensorBatch]
+# (what the device holds, rows of the epoch's order, the sizes of the batches) -> batch
+Gather = Callable[[Held, tf.Tensor, tf.Tensor], TensorBatch]
 
 # Steps that the host feeds first: those show how much memory a step takes.
 FIRST_STEPS = 3
@@ -50,9 +50,9 @@ class ResidentEpoch:
     sizes: np.ndarray  # [batches, n] numbers of each batch that its shape follows from
     index: Callable[[int], np.ndarray]  # the positions of a batch
     read: Callable[[int], TensorBatch]
-    key: Any
+    key: Any  # equal for epochs whose batches are gathered by one function
     view: Callable[[Held], Held]
-    takes: "Takes"
+    gather_rows: Gather  # of rows [rows, ...], or of those of several batches [batches, rows, ...]
 
     def shape(self, number: int) -> tuple[int, ...]:
         """Equal for batches of one shape."""
@@ -61,20 +61,43 @@ class ResidentEpoch:
 
     def gather(self, first: int, count: int = 0, is_carried: bool = False) -> TensorBatch | None:
         """A batch, or `count` of them in a row, stacked; None where that is up to the host."""
-        held = self.residence.view(self.key, self.view)
-        if held is None:
-            return None
-        last = first + max(1, count)
-        rows = self.bounds[first], self.bounds[last], max(1, count)
+        many = max(1, count)
+        start, end = int(self.bounds[first]), int(self.bounds[first + many])
+        rows = start, end, many, (end - start) // many, *self.sizes[first].tolist()
+        how = count > 0, is_carried
         with stage(GATHER):
             with tf.device("/CPU:0"):
-                numbers = tf.constant([*map(int, rows), *self.sizes[first].tolist()], tf.int64)
+                numbers = tf.constant(rows, tf.int64)
             try:
-                return self.takes(held, self.order, numbers, count > 0, is_carried)
+                call = self.residence.made((self.key, *how), partial(self._graph, *how))
+                return call and call(numbers, self.order)
             except tf.errors.ResourceExhaustedError:
-                held = None
+                pass
         self.residence.drop("gathering a batch ran out of memory")
         return None
+
+    def _graph(self, is_many: bool, is_carried: bool, held: Held) -> Callable[..., TensorBatch]:
+        """The function (numbers, order) -> batch as one graph, also where functions run eagerly.
+
+        What the device holds belongs to the function: every argument takes time in every call.
+        """
+        held, order = self.view(held), self.order
+
+        def take(numbers: tf.Tensor, order: tf.Tensor) -> TensorBatch:
+            # XLA would compile for every place in the order.
+            device = tf.device(self.residence.device)
+            with tf.xla.experimental.jit_scope(compile_ops=False), device:
+                with tf.device("/CPU:0"):
+                    first, last, shape, sizes = tf.split(numbers, [1, 1, 2, len(self.sizes[0])])
+                    shape = tf.concat([shape, order.shape[1:]], axis=0)
+                    each = tf.ones([1], tf.int64)
+                rows = tf.strided_slice(order, first, last, each)
+                batch = self.gather_rows(held, tf.reshape(rows, shape) if is_many else rows, sizes)
+                return carried(batch) if is_carried else batch
+
+        numbers = tf.TensorSpec([4 + len(self.sizes[0])], tf.int64)
+        rows = tf.TensorSpec([None, *order.shape[1:]], order.dtype)
+        return tf.function(take, autograph=False).get_concrete_function(numbers, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,24 +255,20 @@ def utterance_epoch(
         read,
         key,
         view,
-        _utterance_takes(residence.device, sizes, widths(cache), types, key),
+        _gather_utterances(sizes, widths(cache), types),
     )
 
 
-def _utterance_takes(
-    device: str,
-    sizes: Mapping[str, int],
-    widths: Mapping[str, int],
-    types: Mapping[str, tf.DType],
-    key: Any,
-) -> "Takes":
+def _gather_utterances(
+    sizes: Mapping[str, int], widths: Mapping[str, int], types: Mapping[str, tf.DType]
+) -> Gather:
     def gather(held: Held, index: tf.Tensor, numbers: tf.Tensor) -> TensorBatch:
         with tf.device("/CPU:0"):
             frames, tokens = tf.unstack(tf.cast(numbers, tf.int32), 2)
         batch = gather_batch(held, sizes, widths, index, frames, tokens)
         return {name: as_type(x, types.get(name, x.dtype)) for name, x in batch.items()}
 
-    return takes(("utterances", device, key), device, gather)
+    return gather
 
 
 def as_type(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -262,55 +281,3 @@ def carried(batch: Mapping[str, tf.Tensor]) -> TensorBatch:
     return {
         name: tf.bitcast(x, tf.float32) if x.dtype == tf.int32 else x for name, x in batch.items()
     }
-
-
-class Takes:
-    """The functions that gather one batch, and several that are stacked; each is traced once.
-
-    They hold nothing of the device's memory: what they gather from is given to them. `gather` has
-    rows of the order [rows, ...] or [batches, rows, ...].
-    """
-
-    def __init__(self, device: str, gather: Take):
-        self.device, self._gather = device, gather
-        self._graphs: dict[tuple[bool, bool], Callable] = {}
-
-    def __call__(
-        self, held: Held, order: tf.Tensor, numbers: tf.Tensor, is_many: bool, is_carried: bool
-    ) -> TensorBatch:
-        """Gather what the numbers say: first row, last row, batches, and what `gather` wants."""
-        key = is_many, is_carried
-        if key not in self._graphs:
-            self._graphs[key] = self.graph(held, order, numbers, *key)
-        return self._graphs[key](held, order, numbers)
-
-    def graph(
-        self, held: Held, order: Any, numbers: Any, is_many: bool, is_carried: bool
-    ) -> Callable[..., TensorBatch]:
-        """The function as one graph, also where functions run eagerly."""
-        specs = tf.nest.map_structure(
-            lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), (held, order)
-        )
-        numbers = tf.TensorSpec(numbers.shape, numbers.dtype)
-
-        def take(held: Held, order: tf.Tensor, numbers: tf.Tensor) -> TensorBatch:
-            # XLA would compile for every place in the order.
-            with tf.xla.experimental.jit_scope(compile_ops=False), tf.device(self.device):
-                with tf.device("/CPU:0"):
-                    first, last, count, rest = numbers[:1], numbers[1:2], numbers[2], numbers[3:]
-                    shape = tf.stack([count, (last[0] - first[0]) // count, *order.shape[1:]])
-                    each = tf.ones([1], tf.int64)
-                rows = tf.strided_slice(order, first, last, each)
-                rows = tf.reshape(rows, shape) if is_many else rows
-                batch = self._gather(held, rows, rest)
-                return carried(batch) if is_carried else batch
-
-        return tf.function(take, autograph=False).get_concrete_function(*specs, numbers)
-
-
-_takes: dict[Any, Takes] = {}
-
-
-def takes(key: Any, device: str, gather: Take) -> Takes:
-    """The functions that gather in one way: epochs and runs share them."""
-    return _takes.setdefault(key, Takes(device, gather))

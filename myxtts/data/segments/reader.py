@@ -23,7 +23,6 @@ from myxtts.data.batches.resident import (
     ResidentEpoch,
     as_type,
     switching,
-    takes,
 )
 from myxtts.data.segments.segments import SegmentPlan, SegmentSource
 
@@ -174,7 +173,6 @@ def segment_epoch(
         (batch,) = source.batches(plan.part(number), 1, 0)
         return to_tensors(batch, options.device)
 
-    # What is traced is kept for all sources of this shape: it must not keep this one alive.
     frames, silence = plan.frames, source.silence
 
     def gather(held: Held, rows: tf.Tensor, _: tf.Tensor) -> TensorBatch:
@@ -192,5 +190,5 @@ def segment_epoch(
         read,
         key,
         view,
-        takes(("segments", residence.device, key), residence.device, gather),
+        gather,
     )

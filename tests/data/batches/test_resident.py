@@ -1,6 +1,7 @@
 """The cache on the device: the bits of the other readers, also while it changes hands."""
 
 import logging
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -147,12 +148,22 @@ def test_memory_that_runs_short_in_a_gather_leaves_the_rest_to_the_host(make_cac
     def fail(*arguments):
         raise tf.errors.ResourceExhaustedError(None, None, "no room")
 
-    epoch = replace(batches[1].epoch, takes=fail)
+    epoch = replace(batches[1].epoch, gather_rows=fail)
     assert_same_batches(arrays_of([ResidentBatch(epoch, 1)]), expected_of(cache, plan)[1:2])
     assert residence.is_over and not residence.is_ready
     assert "gathering a batch ran out of memory: the copy of the cache on CPU:0" in caplog.text
     # Those that were planned for the device as well.
     assert_same_batches(arrays_of(batches), expected_of(cache, plan))
+
+
+def test_what_is_given_up_is_freed_also_after_it_was_gathered_from(make_cache):
+    cache = make_cache(FRAMES).open()
+    residence = filled(cache)
+    batches = list(batches_of(cache, plan_of(cache), residence))
+    assert batches[0]["mel"].shape[0] and stacked(batches[1:2])["mel"].shape[0] == 1
+    held = [weakref.ref(tensor) for tensor in residence._held.values()]
+    assert residence.drop()
+    assert [one() for one in held] == [None] * len(held)
 
 
 def test_a_cache_without_room_is_not_copied(make_cache, caplog):
