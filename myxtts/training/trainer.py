@@ -34,6 +34,8 @@ from myxtts.data.features.prepare import prepare
 from myxtts.errors import UserError
 from myxtts.models.convolutions import FULL
 from myxtts.models.xtts import build_xtts
+from myxtts.monitoring.cores import available_cores
+from myxtts.runtime import spread_operations
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.adversary import Adversary
 from myxtts.training.ending import Ending
@@ -53,6 +55,7 @@ from myxtts.training.resuming import (
     check_run_of,
     check_settings,
     decisive_settings,
+    threads_of_its_time,
     with_settings_of_its_time,
 )
 from myxtts.training.run import Schedule, TrainingRun, Wiring, digest
@@ -107,6 +110,7 @@ class XTTSTrainer(TrainingRun):
             import_wandb()  # whose absence is to be known before anything is prepared
         folder = Path(config.training.checkpoint_dir)
         config = with_settings_of_its_time(folder, resume, config)
+        spread_operations(_threads(config, folder, resume, replicas))
         super().__init__(config, folder, resume, replicas)
         self.model, self.start, self.evaluator = model, start, evaluator
         self.convolutions = self.runtime.convolutions
@@ -372,6 +376,10 @@ class XTTSTrainer(TrainingRun):
             "plan": self._plan_facts(),
             "utterances": len(cache),
             "convolutions": self.convolutions,
+            "threads": {
+                "cores": available_cores(),
+                "an operation": self.runtime.operation_threads,
+            },
             "settings": decisive_settings(self.config),
             "tokenizer": self.data.tokenizer.fingerprint(),
             "symbols": list(self.data.tokenizer.symbols),
@@ -412,6 +420,16 @@ def build_model(config: XTTSConfig | DataConfig, progress=None) -> keras.Model:
     trainer = XTTSTrainer(config)
     trainer.prepare_datasets(progress)
     return trainer._build_model()
+
+
+def _threads(
+    config: XTTSConfig, folder: Path, resume: bool | Path | str | None, replicas: Replicas
+) -> int | None:
+    """The threads an operation; workers that share batches must have the same, on any machine."""
+    asked = config.training.operation_threads
+    if asked is None and replicas.count > 1:
+        return 0
+    return threads_of_its_time(folder, resume) if asked is None else asked
 
 
 def _setting(config: XTTSConfig, path: str) -> Any:
