@@ -194,7 +194,7 @@ class TrainingConfig(Section):
     operation_threads: int | None = option(
         None,
         "threads that a CPU computes one operation of the model with (0: as TensorFlow chooses; "
-        "null: 1 on two cores, otherwise as TensorFlow chooses)",
+        "null: 1 for the size tiny on two cores, otherwise as TensorFlow chooses)",
         low=0,
         high=1024,
     )

@@ -80,6 +80,8 @@ logger = logging.getLogger(__name__)
 
 # Settings that decide which utterances share a batch: a place in another plan is no place.
 PLAN_SETTINGS = affecting("plan")
+# The widest decoder that was not slower with one thread an operation: that of size tiny.
+NARROW = 192
 
 
 class XTTSTrainer(TrainingRun):
@@ -425,11 +427,17 @@ def build_model(config: XTTSConfig | DataConfig, progress=None) -> keras.Model:
 def _threads(
     config: XTTSConfig, folder: Path, resume: bool | Path | str | None, replicas: Replicas
 ) -> int | None:
-    """The threads an operation; workers that share batches must have the same, on any machine."""
+    """The threads an operation, or None where the machine decides.
+
+    Workers that share batches must have the same on any machine, and wide models take longer.
+    """
     asked = config.training.operation_threads
-    if asked is None and replicas.count > 1:
+    if asked is not None:
+        return asked
+    if replicas.count > 1:
         return 0
-    return threads_of_its_time(folder, resume) if asked is None else asked
+    known = threads_of_its_time(folder, resume)
+    return 0 if known is None and config.model.decoder_dim > NARROW else known
 
 
 def _setting(config: XTTSConfig, path: str) -> Any:
