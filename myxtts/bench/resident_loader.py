@@ -46,7 +46,8 @@ class ResidentLoader:
         options = graph_reader.ReaderOptions()
         make_epoch = partial(resident.utterance_epoch, self.cache, options)
         source = resident.switching(self.residence, self.plan, self._by_host, make_epoch)
-        batches = in_background(source, options.prefetch)
+        is_resident = lambda batch: isinstance(batch, resident.ResidentBatch)  # noqa: E731
+        batches = in_background(source, options.prefetch, is_resident)
         is_single = max(self.calls, default=1) == 1
         for size in self.calls:
             group = list(islice(batches, size))
