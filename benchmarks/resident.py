@@ -30,7 +30,7 @@ from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
 from myxtts.data.store.packed_cache import PackedCache, open_cache
 
 if TYPE_CHECKING:
-    from myxtts.data.batches.resident import Residence
+    from myxtts.data.batches.residence import Residence
 
 BAR = 0.2
 

@@ -1,15 +1,18 @@
 """What a training step and its start cost here, as ratios to another checkout of this project.
 
     git worktree add ../before COMMIT
-    python benchmarks/step_against.py ../before [--rounds 7] [--steps 6] [--threads 2]
+    python benchmarks/step_against.py ../before [--rounds 7] [--steps 6] [--size tiny]
+        [--phases early late] [--threads 0 1]
         [--settings '{"token_states": 1, "pitch_contour": "token", "adversarial_loss_weight": 0}']
 
-Each checkout has a process of its own, with the default training step of size tiny: model, losses,
-optimizer and discriminator. They take the same batches in turn, so what else the machine does meets
-both alike. `late` steps are those of the second half of a run, in which the discriminator learns;
-`early` ones are those before. The losses of the last steps stand beside the costs: the seeds are
-the same, the random numbers of dropout need not be. With --profile it prints instead which
-operations of this checkout's step take how long, on one thread.
+Each checkout has a process of its own, with the default training step of a size: model, losses,
+optimizer and discriminator. Each has the threads an operation that it chooses itself, or those that
+are given; the other checkout may be this one, `.`, with other threads. They take the same batches
+in turn, so what else the machine does meets both alike. `late` steps are those of the second half
+of a run, in which the discriminator learns; `early` ones are those before. The losses of the last
+steps stand beside the costs: the seeds are the same, the random numbers of dropout need not be.
+With --profile it prints instead which operations of this checkout's step take how long, on one
+thread.
 """
 
 import argparse
@@ -37,8 +40,8 @@ def main() -> None:
     if asked.profile:
         profile(asked.settings)
         return
-    for start, when in PHASES.items():
-        compare(asked, start, when)
+    for phase in asked.phases:
+        compare(asked, phase, PHASES[phase])
 
 
 def _parse() -> argparse.Namespace:
@@ -46,7 +49,15 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("before", type=Path, nargs="?", help="the other checkout")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=6, help="a round")
-    parser.add_argument("--threads", type=int, default=2, help="of TensorFlow")
+    parser.add_argument("--size", default="tiny", help="of the model")
+    parser.add_argument("--phases", nargs="+", choices=PHASES, default=list(PHASES))
+    parser.add_argument(
+        "--threads",
+        type=int,
+        nargs=2,
+        default=(None, None),
+        help="an operation, before and now (0: as TensorFlow chooses; default: as a checkout does)",
+    )
     parser.add_argument("--settings", type=json.loads, default={}, help="of the model, as JSON")
     parser.add_argument("--profile", action="store_true", help="show where a step's time goes")
     parser.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
@@ -55,8 +66,13 @@ def _parse() -> argparse.Namespace:
 
 def compare(asked: argparse.Namespace, phase: str, start: int) -> None:
     """Start both processes, let them take turns, and print the table."""
-    order = json.dumps({"start": start, "steps": asked.steps, "settings": asked.settings})
-    both = {"before": Child(asked.before, order, asked), "now": Child(HERE, order, asked)}
+    settings = {"model_size": asked.size, **asked.settings}
+    order = json.dumps({"start": start, "steps": asked.steps, "settings": settings})
+    trees = {"before": asked.before, "now": HERE}
+    both = {
+        name: Child(tree, order, threads)
+        for (name, tree), threads in zip(trees.items(), asked.threads, strict=True)
+    }
     begun = {name: child.read() for name, child in both.items()}
     found = {name: [] for name in both}
     for number in range(asked.rounds):
@@ -93,14 +109,13 @@ def _row(what: str, before: float, now: float) -> None:
 class Child:
     """A process that takes steps with the code of a checkout."""
 
-    def __init__(self, tree: Path, order: str, asked: argparse.Namespace):
-        threads = str(asked.threads)
+    def __init__(self, tree: Path, order: str, threads: int | None):
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(tree.resolve()), str(HERE / "benchmarks")]),
             "TF_CPP_MIN_LOG_LEVEL": "2",
-            "TF_NUM_INTRAOP_THREADS": threads,
-            "TF_NUM_INTEROP_THREADS": threads,
         }
+        if threads is not None:
+            environment["TF_NUM_INTRAOP_THREADS"] = str(threads)
         command = [sys.executable, __file__, "--serve", order]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, env=environment, text=True, cwd=tree, **pipes)
@@ -194,19 +209,22 @@ def profile(settings: dict, count: int = 5, rows: int = 24) -> None:
 
 
 def build(start: int, settings: dict | None = None):
-    """The step of size tiny, whose discriminator, if it has one, learns after a step."""
-    from training_step import OTHER_BATCHES, build_model, make_batch, tiny_config
+    """The step of a size, whose discriminator, if it has one, learns after a step."""
+    from training_step import OTHER_BATCHES, build_model, make_batch
 
-    from myxtts.runtime import configure_gpus
+    from myxtts import runtime
+    from myxtts.config.presets import create_default_config
     from myxtts.training.adversary import Adversary
     from myxtts.training.losses import XTTSLoss
     from myxtts.training.optimizer import build_optimizer
     from myxtts.training.steps import batch_signature, make_train_step
 
-    state = configure_gpus()
-    # Not every checkout has the choice.
+    # Not every checkout has the choices.
+    if hasattr(runtime, "spread_operations"):
+        runtime.spread_operations(None)
+    state = runtime.configure_gpus()
     chosen = {"convolutions": state.convolutions} if hasattr(state, "convolutions") else {}
-    config = tiny_config(**settings or {})
+    config = create_default_config("unused", **{"model_size": "tiny", **(settings or {})})
     adversary = Adversary.from_config(config, total_steps=6000)
     if adversary:
         adversary.start = start

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import environment_settings
+from myxtts.monitoring.cores import available_cores
 
 logger = logging.getLogger(__name__)
 
 NO_GPU = "inactive: no GPU"
 _CPU_INFO = Path("/proc/cpuinfo")
+_THREADS = "TF_NUM_INTRAOP_THREADS"
+_THREADS_SET = (_THREADS, "TF_NUM_INTEROP_THREADS")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class RuntimeState:
     """What TensorFlow and Keras say of themselves, with the reason for what may surprise.
 
     `convolutions` is the type that training multiplies them in, also where the policy is float32.
+    `operation_threads` are those of one operation, 0 where TensorFlow chooses.
     """
 
     gpus: tuple[str, ...]
@@ -29,6 +33,7 @@ class RuntimeState:
     memory_growth: bool
     notes: dict[str, str] = field(default_factory=dict)
     convolutions: str = "float32"
+    operation_threads: int = 0
 
     @property
     def precision(self) -> str:
@@ -44,6 +49,8 @@ class RuntimeState:
             "functions": "eager" if self.eager else "graph",
             "memory growth": "on" if self.memory_growth else "off",
         }
+        if self.operation_threads:
+            parts["threads an operation"] = str(self.operation_threads)
         return "; ".join(
             f"{name}: {value}" + (f" ({self.notes[name]})" if name in self.notes else "")
             for name, value in parts.items()
@@ -100,6 +107,37 @@ def configure_gpus(
     state = _read_back(notes, "bfloat16" if on_cpu else "")
     logger.info("%s", state)
     return state
+
+
+def spread_operations(threads: int | None) -> None:
+    """Set how many threads of a CPU compute one operation: before TensorFlow has computed anything.
+
+    None is one where there are two cores: operations that run next to each other keep both busy,
+    and waking a thread for a part of one costs more than it saves. 0 is TensorFlow's choice. What
+    the environment says of TensorFlow's threads wins.
+    """
+    import tensorflow as tf
+
+    if any(os.environ.get(name) for name in _THREADS_SET):
+        return
+    chosen = threads
+    if chosen is None:
+        chosen = 1 if available_cores() == 2 and not gpus() else 0
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(chosen)
+    except RuntimeError:  # TensorFlow is running, and keeps what it began with
+        level = logging.INFO if threads is None else logging.WARNING
+        logger.log(level, "threads an operation: not changed: TensorFlow was running already")
+
+
+def operation_threads() -> int:
+    """The threads of a CPU that compute one operation; 0 where TensorFlow chooses."""
+    import tensorflow as tf
+
+    given = os.environ.get(_THREADS, "")
+    return tf.config.threading.get_intra_op_parallelism_threads() or (
+        int(given) if given.isdecimal() else 0
+    )
 
 
 def gpus() -> list[str]:
@@ -209,4 +247,5 @@ def _read_back(notes: dict[str, str], convolutions: str) -> RuntimeState:
         memory_growth=bool(growth) and all(growth),
         notes=notes,
         convolutions=convolutions or policy.compute_dtype,
+        operation_threads=operation_threads(),
     )

@@ -12,6 +12,8 @@ from tests.helpers.make_corpus import make_corpus
 
 # Some virtual machines show matrix instructions that they cannot do: bfloat16 would end the tests.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+# As TensorFlow chooses, whether or not it runs already when a test trains: sums are rounded by it.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "0")
 
 # The tests of `make test-fast`. They need no TensorFlow and little time; every other one is `slow`.
 FAST = (

@@ -218,3 +218,50 @@ def test_what_made_functions_eager_is_noted(monkeypatch, options, variables, cau
     state = runtime.configure_gpus(**options)
     assert state.notes["functions"] == cause and f"functions: eager ({cause})" in str(state)
     assert "functions" not in runtime.configure_gpus().notes
+
+
+@pytest.mark.parametrize(
+    ("cores", "asked", "environment", "chosen"),
+    [
+        (2, None, {}, 1),
+        (1, None, {}, 0),
+        (8, None, {}, 0),
+        (8, 3, {}, 3),
+        (2, 0, {}, 0),
+        (2, None, {"TF_NUM_INTRAOP_THREADS": "2"}, None),
+        (2, 1, {"TF_NUM_INTEROP_THREADS": "1"}, None),
+    ],
+)
+def test_two_cores_compute_an_operation_each(
+    no_gpu, monkeypatch, cores, asked, environment, chosen
+):
+    found = []
+    monkeypatch.setattr(runtime, "available_cores", lambda: cores)
+    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", found.append)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    monkeypatch.delenv("TF_NUM_INTEROP_THREADS", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    runtime.spread_operations(asked)
+    assert found == ([] if chosen is None else [chosen])
+
+
+def test_with_a_gpu_an_operation_has_the_threads_that_tensorflow_chooses(gpu, monkeypatch):
+    gpu(8, 0)
+    found = []
+    monkeypatch.setattr(runtime, "available_cores", lambda: 2)
+    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", found.append)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    runtime.spread_operations(None)
+    assert found == [0]
+
+
+def test_threads_cannot_be_changed_once_tensorflow_runs(no_gpu, monkeypatch, caplog):
+    tf.zeros([])  # it runs
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    before = runtime.operation_threads()
+    runtime.spread_operations(before + 3)
+    assert "not changed: TensorFlow was running already" in caplog.text
+    assert runtime.operation_threads() == before
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "5")
+    assert str(runtime.configure_gpus()).endswith(f"threads an operation: {before or 5}")

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from myxtts.bench import timing
 from myxtts.bench.profiling import Step, run_to_end
-from myxtts.data.batches.resident import Residence
+from myxtts.data.batches.residence import Residence
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.training.loop import Hook, StepRecord, TrainingLoop
 

@@ -12,18 +12,19 @@ from myxtts.data.store.packed_cache import PackedCache
 
 if TYPE_CHECKING:
     from myxtts.data.batches.graph_reader import Batches
-    from myxtts.data.batches.resident import Residence
+    from myxtts.data.batches.residence import Residence
 
 
 def copied(cache: PackedCache, share: float) -> "Residence | None":
     """The cache on the first GPU, or in the CPU's memory a second time; None without room."""
     from myxtts.data.batches import resident
     from myxtts.data.batches.device_memory import shortage
+    from myxtts.data.batches.residence import Residence
     from myxtts.runtime import gpus
 
     device = next(iter(gpus()), "/CPU:0")
     arrays = resident.arrays_of(cache)
-    residence = resident.Residence(arrays, device, shortage=partial(shortage, device, share=share))
+    residence = Residence(arrays, device, shortage=partial(shortage, device, share=share))
     residence.count()
     residence.wait()
     return residence if residence.is_ready else None
@@ -45,7 +46,8 @@ class ResidentLoader:
         options = graph_reader.ReaderOptions()
         make_epoch = partial(resident.utterance_epoch, self.cache, options)
         source = resident.switching(self.residence, self.plan, self._by_host, make_epoch)
-        batches = in_background(source, options.prefetch)
+        is_resident = lambda batch: isinstance(batch, resident.ResidentBatch)  # noqa: E731
+        batches = in_background(source, options.prefetch, is_resident)
         is_single = max(self.calls, default=1) == 1
         for size in self.calls:
             group = list(islice(batches, size))

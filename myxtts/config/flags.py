@@ -167,6 +167,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(("--lr", "--learning-rate"), "training.learning_rate"),
     Flag(("--grad-accum",), "training.gradient_accumulation_steps"),
     Flag(("--steps-per-call",), "training.steps_per_call"),
+    Flag(("--operation-threads",), "training.operation_threads"),
     Flag(("--micro-batches",), "training.micro_batches"),
     Flag(("--exact-sums",), "training.exact_sums", "true"),
     Flag(("--worker-timeout",), "training.worker_timeout"),

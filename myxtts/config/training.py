@@ -191,6 +191,13 @@ class TrainingConfig(Section):
         None, "compile graphs with XLA (null: where there is a GPU)"
     )
     enable_eager_debug: bool = option(False, "run everything eagerly, to debug step by step")
+    operation_threads: int | None = option(
+        None,
+        "threads that a CPU computes one operation of the model with (0: as TensorFlow chooses; "
+        "null: 1 for the size tiny on two cores, otherwise as TensorFlow chooses)",
+        low=0,
+        high=1024,
+    )
 
     @property
     def last_learning_rate(self) -> float:

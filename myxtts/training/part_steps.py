@@ -6,6 +6,7 @@ is random in a part follows from the seed, the step and the part.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -56,33 +57,10 @@ def make_parts_step(
     Adaptive weights follow the steps before this one: its own losses are known only at its end.
     """
     optimizer.build(model.trainable_variables)
-    variables, seeds = model.trainable_variables, seeds_of(model)
-    theirs = adversary.variables if adversary else []
-    weights = {**loss.weights, **(adversary.weights if adversary else {})}
-    names = [*weights, *([DISCRIMINATOR] if adversary else [])]
-
-    def compute_part(part: Batch, number: tf.Tensor, draw: tf.Tensor, counts, factors):
-        _set_seeds(seeds, draw)
-        inputs = with_references(part, seed, draw)
-        inputs["prior_weight"] = prior_weight(number, prior_steps)
-        inputs |= flow_inputs(seed, draw, number > coarse_steps)
-        with tf.GradientTape(persistent=adversary is not None) as tape:
-            with convolutions_in(convolutions):
-                outputs = model(inputs, training=True)
-            counted = Counts(*counts)
-            terms = loss.terms(inputs, outputs, counted)
-            if adversary:
-                terms |= adversary.judge(inputs, outputs, counted.utterances, draw, number)
-            total, _ = weighted_sum(
-                {name: terms[name] for name in weights}, scaled_weights(weights, factors)
-            )
-            scaled = optimizer.scale_loss(total)
-        gradients = dense(tape.gradient(scaled, variables), variables)
-        if adversary:
-            gradients += dense(tape.gradient(terms[DISCRIMINATOR], theirs), theirs)
-            del tape
-        return gradients, terms
-
+    learning = _Learning(
+        model, optimizer, loss, seed, prior_steps, coarse_steps, adversary, convolutions
+    )
+    compute_part = learning.gradients_of
     if graph:
         compute_part = tf.function(compute_part, jit_compile=True if xla else None, autograph=False)
 
@@ -97,9 +75,8 @@ def make_parts_step(
             draw = first + tf.cast(part, tf.int64)
             return compute_part(rows_of(batch, part), number, draw, tuple(counts), factors)
 
-        zeros = zeros_like([*variables, *theirs]), {name: tf.zeros([]) for name in names}
-        gradients, terms = sum_over_parts(compute, share, batch["part"], zeros)
-        _set_seeds(seeds, (number + 1) * share.parts)
+        gradients, terms = sum_over_parts(compute, share, batch["part"], learning.zeros())
+        _set_seeds(learning.seeds, (number + 1) * share.parts)
         computed = now_after(gradients)
         replicas.note_computed(tf.cast(1e3 * (computed - began), tf.float32))
         *gradients, own_terms = replicas.sum(
@@ -107,18 +84,9 @@ def make_parts_step(
         )
         added_up = now_after(gradients)
         terms = dict(zip(terms, tf.unstack(own_terms, len(terms)), strict=True))
-        gradients, their_gradients = gradients[: len(variables)], gradients[len(variables) :]
-        total, weighted = weighted_sum(
-            {name: terms[name] for name in weights}, scaled_weights(weights, factors)
-        )
         if balance:
             balance.factors(terms)
-        rate = optimizer.learning_rate
-        norm = tf.linalg.global_norm(gradients) / optimizer.scale_loss(tf.constant(1.0))
-        optimizer.apply(gradients, variables)
-        if adversary:
-            adversary.learn(their_gradients)
-        metrics = {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms}
+        metrics, weighted = learning.update(gradients, terms, factors)
         metrics["padding"] = 1.0 - counts.frames / tf.maximum(padded, 1.0)
         metrics |= {f"weighted/{name}": value for name, value in weighted.items()}
         metrics |= {f"factor/{name}": value for name, value in factors.items()}
@@ -128,6 +96,86 @@ def make_parts_step(
         return metrics
 
     return compile_step(step, signature, graph, xla, compute_part if graph else None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Learning:
+    """What learns and by which losses: the gradients of a part, and the update by their sum."""
+
+    model: keras.Model
+    optimizer: keras.optimizers.Optimizer
+    loss: XTTSLoss
+    seed: int
+    prior_steps: int
+    coarse_steps: int
+    adversary: Adversary | None
+    convolutions: str
+
+    @property
+    def variables(self) -> list:
+        return self.model.trainable_variables
+
+    @property
+    def their_variables(self) -> list:
+        """The discriminator's."""
+        return self.adversary.variables if self.adversary else []
+
+    @property
+    def seeds(self) -> list:
+        return seeds_of(self.model)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {**self.loss.weights, **(self.adversary.weights if self.adversary else {})}
+
+    def zeros(self) -> tuple[list[tf.Tensor], Metrics]:
+        """The gradients and terms of no part at all."""
+        names = [*self.weights, *([DISCRIMINATOR] if self.adversary else [])]
+        zeros = zeros_like([*self.variables, *self.their_variables])
+        return zeros, {name: tf.zeros([]) for name in names}
+
+    def gradients_of(self, part: Batch, number: tf.Tensor, draw: tf.Tensor, counts, factors):
+        """A part's gradients by all variables, and its share of each term."""
+        adversary = self.adversary
+        _set_seeds(self.seeds, draw)
+        inputs = with_references(part, self.seed, draw)
+        inputs["prior_weight"] = prior_weight(number, self.prior_steps)
+        inputs |= flow_inputs(self.seed, draw, number > self.coarse_steps)
+        with tf.GradientTape(persistent=adversary is not None) as tape:
+            with convolutions_in(self.convolutions):
+                outputs = self.model(inputs, training=True)
+            counted = Counts(*counts)
+            terms = self.loss.terms(inputs, outputs, counted)
+            if adversary:
+                terms |= adversary.judge(inputs, outputs, counted.utterances, draw, number)
+            total, _ = self._weighted(terms, factors)
+            scaled = self.optimizer.scale_loss(total)
+        gradients = dense(tape.gradient(scaled, self.variables), self.variables)
+        if adversary:
+            theirs = self.their_variables
+            gradients += dense(tape.gradient(terms[DISCRIMINATOR], theirs), theirs)
+            del tape
+        return gradients, terms
+
+    def update(
+        self, gradients: Sequence[tf.Tensor], terms: Metrics, factors: Metrics
+    ) -> tuple[Metrics, Metrics]:
+        """Change all variables by the sums of all parts; what the loss was, and shares of it."""
+        own = len(self.variables)
+        gradients, their_gradients = gradients[:own], gradients[own:]
+        total, weighted = self._weighted(terms, factors)
+        rate = self.optimizer.learning_rate
+        norm = tf.linalg.global_norm(gradients) / self.optimizer.scale_loss(tf.constant(1.0))
+        self.optimizer.apply(gradients, self.variables)
+        if self.adversary:
+            self.adversary.learn(their_gradients)
+        return {"loss": total, "learning_rate": rate, "gradient_norm": norm, **terms}, weighted
+
+    def _weighted(self, terms: Metrics, factors: Metrics):
+        weights = self.weights
+        return weighted_sum(
+            {name: terms[name] for name in weights}, scaled_weights(weights, factors)
+        )
 
 
 def _counted(

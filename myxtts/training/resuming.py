@@ -14,6 +14,7 @@ from myxtts.checkpoints.states import SavedState, read_facts
 from myxtts.config.config import BEFORE, ConfigError, ModelConfig, XTTSConfig, affecting
 from myxtts.config.io import load_config
 from myxtts.errors import UserError
+from myxtts.monitoring.cores import available_cores
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,22 @@ def with_settings_of_its_time(
                 logger.info("the run is older than some settings, and keeps %s", kept)
             return config.replace(**younger)
     return config
+
+
+def threads_of_its_time(folder: Path, resume: bool | Path | str | None) -> int | None:
+    """The threads an operation of the run that would be resumed: sums are rounded by them.
+
+    None where there is no run, or where it began on another number of cores. Before there was a
+    choice it was TensorFlow's.
+    """
+    if resume is False:
+        return None
+    for path in _checkpoints(folder, resume):
+        with contextlib.suppress(DamagedError):
+            known = read_facts(path).get("threads", {"an operation": 0})
+            same = known.get("cores", available_cores()) == available_cores()
+            return known["an operation"] if same else None
+    return None
 
 
 def check_run_of(folder: Path, resume: bool | Path | str | None, config: XTTSConfig) -> None:

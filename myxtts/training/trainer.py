@@ -1,8 +1,8 @@
 """A training run: data, model, step, loop and hooks, wired as a configuration says."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
@@ -12,20 +12,16 @@ import keras
 import numpy as np
 
 from myxtts import __version__
-from myxtts.audio.postfilter import modulation_gains
-from myxtts.audio.threads import single_threaded_blas
 from myxtts.checkpoints import (
     Voice,
     as_voice_encoder,
     encoder_path,
     load_speaker_encoder,
-    save_voice,
     variables_of,
 )
 from myxtts.checkpoints.states import SavedState
 from myxtts.cluster.replicas import ALONE, Replicas
 from myxtts.config.config import (
-    SETTINGS,
     DataConfig,
     XTTSConfig,
     affecting,
@@ -38,27 +34,28 @@ from myxtts.data.features.prepare import prepare
 from myxtts.errors import UserError
 from myxtts.models.convolutions import FULL
 from myxtts.models.xtts import build_xtts
+from myxtts.monitoring.cores import available_cores
+from myxtts.runtime import spread_operations
 from myxtts.training.adaptive_weights import AdaptiveWeights
 from myxtts.training.adversary import Adversary
-from myxtts.training.calibration import MOST, calibrated
 from myxtts.training.ending import Ending
+from myxtts.training.exporting import VoiceMaker, portable, write_voice
 from myxtts.training.hooks.evaluation import Candidates, EvaluationHook, Evaluator, Judged
 from myxtts.training.hooks.samples import SampleHook
 from myxtts.training.hooks.saving import METRIC
 from myxtts.training.hooks.tensorboard import Boards, TensorBoardHook
-from myxtts.training.hooks.validation import speaker_embeddings
 from myxtts.training.hooks.wandb import WandbHook, import_wandb
 from myxtts.training.loop import Hook, Listener
 from myxtts.training.losses import XTTSLoss
-from myxtts.training.optimizer import build_optimizer, ema_weights
+from myxtts.training.optimizer import build_optimizer
 from myxtts.training.part_steps import make_parts_step
-from myxtts.training.predictions import TeacherForced, predict_mels
 from myxtts.training.references import own_references
 from myxtts.training.resuming import (
     check_corpus_facts,
     check_run_of,
     check_settings,
     decisive_settings,
+    threads_of_its_time,
     with_settings_of_its_time,
 )
 from myxtts.training.run import Schedule, TrainingRun, Wiring, digest
@@ -77,15 +74,14 @@ from myxtts.training.warm_start import (
     freeze_speaker_encoder,
     identity,
     warm_start,
-    with_known_embeddings,
 )
 
 logger = logging.getLogger(__name__)
 
 # Settings that decide which utterances share a batch: a place in another plan is no place.
 PLAN_SETTINGS = affecting("plan")
-# Enough to measure the modulation of a voice: every export predicts their mels.
-POSTFILTER_UTTERANCES = 32
+# The widest decoder that was not slower with one thread an operation: that of size tiny.
+NARROW = 192
 
 
 class XTTSTrainer(TrainingRun):
@@ -116,6 +112,7 @@ class XTTSTrainer(TrainingRun):
             import_wandb()  # whose absence is to be known before anything is prepared
         folder = Path(config.training.checkpoint_dir)
         config = with_settings_of_its_time(folder, resume, config)
+        spread_operations(_threads(config, folder, resume, replicas))
         super().__init__(config, folder, resume, replicas)
         self.model, self.start, self.evaluator = model, start, evaluator
         self.convolutions = self.runtime.convolutions
@@ -128,9 +125,9 @@ class XTTSTrainer(TrainingRun):
         # Before hours of preparation: what differs in the settings alone is known by now.
         check_run_of(self.folder, self.resume, self.config)
         if self.start:
-            own = _portable(self.config)
+            own = portable(self.config)
             asked = {path: Setting(_setting(own, path), "as configured") for path in LASTING}
-            check_lasting(_portable(self.start.config), asked)
+            check_lasting(portable(self.start.config), asked)
         encoder = self._load_encoder()
         known = self.start and KnownTables(
             self.start.tokenizer, self.start.speakers, self.start.languages
@@ -270,51 +267,13 @@ class XTTSTrainer(TrainingRun):
         with self.ema_voice(optimizer) as voice:
             write_voice(folder, voice)
 
-    @contextmanager
-    def ema_voice(self, optimizer) -> Iterator[Voice]:
+    def ema_voice(self, optimizer) -> AbstractContextManager[Voice]:
         """The voice of the EMA weights, while the model has them."""
-        cache = self.data.train.cache
-        with (
-            ema_weights(self.model, optimizer),
-            calibrated(
-                self.teacher_forced, self._own_validation() or self.data.speaker_batches(MOST)
-            ),
-        ):
-            voices = speaker_embeddings(
-                self.model, self.data.speaker_batches(), len(cache.speakers)
-            )
-            if self.start:
-                voices = with_known_embeddings(voices, self.start.voices, cache.speaker)
-            yield Voice(
-                self.folder / "voice",
-                _portable(self.config),
-                self.data.tokenizer,
-                self.model,
-                tuple(cache.speakers),
-                tuple(cache.languages),
-                voices,
-                self._gains(),
-            )
+        return self._voice_maker.ema_voice(optimizer, self._own_validation())
 
     @cached_property
-    def teacher_forced(self) -> TeacherForced:
-        """What the model predicts along true alignments, whatever weights it has at the moment."""
-        return TeacherForced(self.model)
-
-    def _gains(self) -> np.ndarray:
-        """The gains of the post-filter, from some utterances of every speaker."""
-        each = -(-POSTFILTER_UTTERANCES // len(self.data.train.cache.speakers))
-        with single_threaded_blas():  # these products are small, and there are many
-            return modulation_gains(
-                (mel[:length], predicted)
-                for batch in self.data.speaker_batches(each)
-                for mel, length, predicted in zip(
-                    np.asarray(batch["mel"], np.float32),
-                    np.asarray(batch["mel_lengths"]),
-                    predict_mels(self.teacher_forced, batch),
-                    strict=True,
-                )
-            )
+    def _voice_maker(self) -> VoiceMaker:
+        return VoiceMaker(self.folder, self.config, self.data, self.model, self.start)
 
     def _build_model(self) -> keras.Model:
         cache = self.data.train.cache
@@ -422,6 +381,10 @@ class XTTSTrainer(TrainingRun):
             "plan": self._plan_facts(),
             "utterances": len(cache),
             "convolutions": self.convolutions,
+            "threads": {
+                "cores": available_cores(),
+                "an operation": self.runtime.operation_threads,
+            },
             "settings": decisive_settings(self.config),
             "tokenizer": self.data.tokenizer.fingerprint(),
             "symbols": list(self.data.tokenizer.symbols),
@@ -432,7 +395,7 @@ class XTTSTrainer(TrainingRun):
 
     def common_facts(self) -> dict[str, Any]:
         cache = self.data.train.cache
-        sections = to_dict(_portable(self.config))
+        sections = to_dict(portable(self.config))
         return {
             "versions": [__version__, keras.version()],
             "type of convolutions": self.convolutions,
@@ -464,27 +427,20 @@ def build_model(config: XTTSConfig | DataConfig, progress=None) -> keras.Model:
     return trainer._build_model()
 
 
-def write_voice(folder: Path, voice: Voice) -> None:
-    """Save a voice whose model has the weights that are to be kept."""
-    save_voice(
-        folder,
-        voice.model,
-        voice.config,
-        voice.tokenizer,
-        voice.speakers,
-        voice.languages,
-        voice.voices,
-        gains=voice.gains,
-    )
+def _threads(
+    config: XTTSConfig, folder: Path, resume: bool | Path | str | None, replicas: Replicas
+) -> int | None:
+    """The threads an operation, or None where the machine decides.
 
-
-def _portable(config: XTTSConfig) -> XTTSConfig:
-    """The settings without this machine's paths: a voice goes anywhere."""
-    plain = {path: SETTINGS[path].default for path in affecting("path")}
-    # The encoder's weights are among the voice's own.
-    return config.replace(
-        **plain, use_pretrained_speaker_encoder=bool(config.model.speaker_encoder)
-    )
+    Workers that share batches must have the same on any machine, and wide models take longer.
+    """
+    asked = config.training.operation_threads
+    if asked is not None:
+        return asked
+    if replicas.count > 1:
+        return 0
+    known = threads_of_its_time(folder, resume)
+    return 0 if known is None and config.model.decoder_dim > NARROW else known
 
 
 def _setting(config: XTTSConfig, path: str) -> Any:

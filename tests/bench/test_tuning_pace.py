@@ -26,7 +26,7 @@ from myxtts.bench.tuning_choices import (
 )
 from myxtts.config.config import XTTSConfig
 from myxtts.config.io import load_config
-from myxtts.data.batches.resident import Residence
+from myxtts.data.batches.residence import Residence
 from myxtts.training.loop import OutOfMemory
 from tests.helpers.runs import run_config
 

@@ -1,7 +1,7 @@
 """A cache that is on the device as soon as the host has made its first batch."""
 
 from myxtts.data.batches import resident
-from myxtts.data.batches.resident import Residence
+from myxtts.data.batches.residence import Residence
 
 
 def copy_at_once(monkeypatch) -> None:

@@ -6,6 +6,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -239,6 +240,26 @@ def test_wandb_without_its_package_is_refused_before_anything_is_prepared(monkey
     config = XTTSConfig(data_path=tmp_path / "nothing", use_wandb=True)
     with pytest.raises(UserError, match=r"pip install 'myxtts\[wandb\]'"):
         XTTSTrainer(config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "workers", "known", "expected"),
+    [
+        ({"decoder_dim": 192}, 1, None, None),  # as the machine is
+        ({"decoder_dim": 256}, 1, None, 0),
+        ({"decoder_dim": 256}, 1, 1, 1),
+        ({"decoder_dim": 192}, 1, 0, 0),
+        ({"decoder_dim": 192}, 2, None, 0),
+        ({"decoder_dim": 256, "operation_threads": 3}, 2, 1, 3),
+    ],
+)
+def test_narrow_models_of_one_worker_have_the_threads_that_suit_the_machine(
+    monkeypatch, settings, workers, known, expected
+):
+    config = XTTSConfig(**settings)
+    monkeypatch.setattr(trainer_module, "threads_of_its_time", lambda folder, resume: known)
+    replicas = SimpleNamespace(count=workers)
+    assert trainer_module._threads(config, Path("run"), None, replicas) == expected
 
 
 @pytest.mark.parametrize(

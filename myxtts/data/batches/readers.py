@@ -35,6 +35,7 @@ from myxtts.monitoring.timers import BATCHING, stage
 
 logger = logging.getLogger(__name__)
 
+BUNDLE = 16
 Batch = dict[str, np.ndarray]
 Lookup = Callable[[int], dict[str, np.ndarray] | None]
 Item = TypeVar("Item")
@@ -168,9 +169,13 @@ def labels(cache: PackedCache, positions: np.ndarray, mel_lengths: np.ndarray) -
     return found
 
 
-def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
+def in_background(
+    items: Iterable[Item], ahead: int, is_light: Callable[[Item], bool] = lambda item: False
+) -> Iterator[Item]:
     """Run an iterator in a thread of its own, one item or more ahead; its errors are raised here.
 
+    Items that are light, and so cost less than a change of threads, count as one in bundles of up
+    to BUNDLE, which are not waited for where nothing else is ready.
     Taking an item that is ready is what a step waits for: two queues of C, and no lock of Python.
     The thread lets go of an item last, when two behind it were taken, so that freeing it is its
     work too, and next to the step.
@@ -186,12 +191,12 @@ def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
         source = iter(items)
         alive: deque = deque()
         try:
-            for item in source:
+            for bundle in _bundled(source, is_light, ready.empty):
                 slots.get()
                 if stopped.is_set():
                     break
-                ready.put(item)
-                alive.append(item)
+                ready.put(bundle)
+                alive.append(bundle)
                 # Those that wait, the one in use, and the one before it.
                 while len(alive) > ahead - slots.qsize() + 2:
                     alive.popleft()
@@ -205,15 +210,33 @@ def in_background(items: Iterable[Item], ahead: int) -> Iterator[Item]:
     thread = threading.Thread(target=produce, name="batches", daemon=True)
     thread.start()
     try:
-        while (item := ready.get()) is not end:
-            if isinstance(item, BaseException):
-                raise item
+        while (bundle := ready.get()) is not end:
+            if isinstance(bundle, BaseException):
+                raise bundle
             slots.put(None)
-            yield item
+            yield from bundle
     finally:
         stopped.set()
         slots.put(None)
         thread.join()
+
+
+def _bundled(
+    items: Iterable[Item], is_light: Callable[[Item], bool], is_awaited: Callable[[], bool]
+) -> Iterator[list[Item]]:
+    """Light items that follow each other in bundles, and any other item on its own."""
+    bundle: list[Item] = []
+    for item in items:
+        light = is_light(item)
+        if bundle and not light:
+            yield bundle
+            bundle = []
+        bundle.append(item)
+        if not light or len(bundle) == BUNDLE or is_awaited():
+            yield bundle
+            bundle = []
+    if bundle:
+        yield bundle
 
 
 def reading_ahead(

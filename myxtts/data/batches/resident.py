@@ -5,10 +5,6 @@ batch is no more than its row in the plan: its tensors are gathered when its ste
 device's memory runs short, the copy is given up, and the same rows are read by the host again.
 """
 
-import gc
-import logging
-import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -29,170 +25,19 @@ from myxtts.data.batches.graph_reader import (
     blocks_of,
     gather_batch,
     tables,
-    tensor_of,
     to_tensors,
     widths,
 )
 from myxtts.data.batches.plan import BatchPlan
+from myxtts.data.batches.residence import Held, Residence
 from myxtts.data.store.packed_cache import PackedCache
-from myxtts.monitoring.timers import GATHER, TRANSFER, stage
+from myxtts.monitoring.timers import GATHER, stage
 
-logger = logging.getLogger(__name__)
+# (what the device holds, rows of the epoch's order, the sizes of the batches) -> batch
+Gather = Callable[[Held, tf.Tensor, tf.Tensor], TensorBatch]
 
-Held = dict[str, tf.Tensor]
-# (what the device holds, the epoch's order, the numbers of the batches) -> batch
-Take = Callable[[Held, tf.Tensor, tf.Tensor], TensorBatch]
-
-PIECE_BYTES = 32_000_000
 # Steps that the host feeds first: those show how much memory a step takes.
 FIRST_STEPS = 3
-# Values travel as floating-point numbers of their size, to the bit: GPUs cannot gather int16, and
-# TensorFlow keeps int32 in the memory of the host.
-_CARRIERS: dict[int, np.dtype] = {
-    size: np.dtype(name) for size, name in ((2, "float16"), (4, "float32"), (8, "int64"))
-}
-
-
-class Residence:
-    """Arrays that a device is to hold, and whether it does.
-
-    `arrays` are copied flat. `after` is how many batches the host makes before that begins, and
-    `shortage` says why so many bytes must not be copied, if that is so.
-    """
-
-    def __init__(
-        self,
-        arrays: Mapping[str, np.ndarray],
-        device: str,
-        after: int = 0,
-        shortage: Callable[..., str] = lambda size: "",
-    ):
-        self.device, self._shortage = device, shortage
-        self.bytes = sum(array.nbytes for array in arrays.values())
-        self.is_over = False  # given up for good
-        self.why = ""  # it was given up
-        self._arrays = dict(arrays)
-        self._left = after
-        self._held: Held | None = None
-        self._views: dict[Any, Held] = {}
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the device holds everything."""
-        return self._held is not None
-
-    def count(self) -> None:
-        """Take note of a batch that the host has made; after enough of them copying begins."""
-        self._left -= 1
-        if self._left < 0:
-            self.begin()
-
-    def begin(self) -> None:
-        """Copy now, without waiting for more batches."""
-        if self._thread is None and not self.is_over:
-            self._thread = threading.Thread(target=self._copy, name="transfer", daemon=True)
-            self._thread.start()
-
-    def wait(self) -> None:
-        """Wait until copying has ended, if it has begun."""
-        if self._thread is not None:
-            self._thread.join()
-
-    def view(self, key: Any, make: Callable[[Held], Held]) -> Held | None:
-        """What the device holds in another form, made once; None where it holds nothing any more.
-
-        The form must share the memory: nothing else keeps it from being freed.
-        """
-        with self._lock:
-            if self._held is None:
-                return None
-            if key not in self._views:
-                self._views[key] = make(self._held)
-            return self._views[key]
-
-    def drop(self, why: str = "") -> bool:
-        """Free the device's memory for good; say whether any of it was taken."""
-        with self._lock:
-            is_copying = self._thread is not None and self._thread.is_alive()
-            had = is_copying or self._held is not None
-            self.is_over, self._held, self.why = True, None, self.why or why
-            self._views.clear()
-        self.wait()
-        gc.collect()
-        if why and had:
-            logger.warning(
-                "%s: the copy of the cache on %s is freed; batches are read by the host now",
-                why,
-                name_of(self.device),
-            )
-        return had
-
-    def _copy(self) -> None:
-        """Copy everything, or say why not; a run never ends by what was only to make it faster."""
-        began = time.perf_counter()
-        try:
-            why = self._shortage(size=self.bytes)
-            held = None if why else {n: self._copied(array) for n, array in self._arrays.items()}
-        except _Stopped:
-            return
-        except tf.errors.ResourceExhaustedError:
-            why = f"{name_of(self.device)} has no room for {self.bytes / 1e9:.3f} GB"
-        except (tf.errors.OpError, KeyError, ValueError, OSError, RuntimeError) as error:
-            why = f"copying to {name_of(self.device)} failed ({error})"
-        if why:
-            self.why, self.is_over = why, True
-            gc.collect()
-            logger.warning("cache on the device: off: %s; the host reads on", why)
-            return
-        with self._lock:
-            if self.is_over:
-                return
-            self._held = held
-        logger.info(
-            "cache on the device: %.3f GB were copied to %s in %.1f s; batches are gathered there",
-            self.bytes / 1e9,
-            name_of(self.device),
-            time.perf_counter() - began,
-        )
-
-    def _copied(self, array: np.ndarray) -> tf.Tensor:
-        """The array's bits as a flat tensor on the device, filled in place piece by piece."""
-        flat = array.reshape(-1).view(_CARRIERS[array.dtype.itemsize])
-        size = max(1, PIECE_BYTES // flat.itemsize)
-        with tf.device(self.device):
-            if len(flat) <= size:
-                return self._piece(flat)
-            column = tf.Variable(tf.zeros([len(flat)], flat.dtype), trainable=False)
-            for first in range(0, len(flat), size):
-                piece = flat[first : first + size]
-                # As `column[first:last].assign` does, which reads, and so copies, all of it first.
-                tf.raw_ops.ResourceStridedSliceAssign(
-                    ref=column.handle,
-                    begin=[first],
-                    end=[first + len(piece)],
-                    strides=[1],
-                    value=self._piece(piece),
-                )
-            return column.read_value()
-
-    def _piece(self, flat: np.ndarray) -> tf.Tensor:
-        if self.is_over:
-            raise _Stopped
-        with stage(TRANSFER):
-            with tf.device("/CPU:0"):
-                piece = tensor_of(flat)
-            return tf.identity(piece)
-
-
-def name_of(device: str) -> str:
-    """A device as messages name it."""
-    return device.strip("/")
-
-
-class _Stopped(Exception):
-    """The copy is not wanted any more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +50,9 @@ class ResidentEpoch:
     sizes: np.ndarray  # [batches, n] numbers of each batch that its shape follows from
     index: Callable[[int], np.ndarray]  # the positions of a batch
     read: Callable[[int], TensorBatch]
-    key: Any
+    key: Any  # equal for epochs whose batches are gathered by one function
     view: Callable[[Held], Held]
-    takes: "Takes"
+    gather_rows: Gather  # of rows [rows, ...], or of those of several batches [batches, rows, ...]
 
     def shape(self, number: int) -> tuple[int, ...]:
         """Equal for batches of one shape."""
@@ -216,20 +61,43 @@ class ResidentEpoch:
 
     def gather(self, first: int, count: int = 0, is_carried: bool = False) -> TensorBatch | None:
         """A batch, or `count` of them in a row, stacked; None where that is up to the host."""
-        held = self.residence.view(self.key, self.view)
-        if held is None:
-            return None
-        last = first + max(1, count)
-        rows = self.bounds[first], self.bounds[last], max(1, count)
+        many = max(1, count)
+        start, end = int(self.bounds[first]), int(self.bounds[first + many])
+        rows = start, end, many, (end - start) // many, *self.sizes[first].tolist()
+        how = count > 0, is_carried
         with stage(GATHER):
             with tf.device("/CPU:0"):
-                numbers = tf.constant([*map(int, rows), *self.sizes[first].tolist()], tf.int64)
+                numbers = tf.constant(rows, tf.int64)
             try:
-                return self.takes(held, self.order, numbers, count > 0, is_carried)
+                call = self.residence.made((self.key, *how), partial(self._graph, *how))
+                return call and call(numbers, self.order)
             except tf.errors.ResourceExhaustedError:
-                held = None
+                pass
         self.residence.drop("gathering a batch ran out of memory")
         return None
+
+    def _graph(self, is_many: bool, is_carried: bool, held: Held) -> Callable[..., TensorBatch]:
+        """The function (numbers, order) -> batch as one graph, also where functions run eagerly.
+
+        What the device holds belongs to the function: every argument takes time in every call.
+        """
+        held, order = self.view(held), self.order
+
+        def take(numbers: tf.Tensor, order: tf.Tensor) -> TensorBatch:
+            # XLA would compile for every place in the order.
+            device = tf.device(self.residence.device)
+            with tf.xla.experimental.jit_scope(compile_ops=False), device:
+                with tf.device("/CPU:0"):
+                    first, last, shape, sizes = tf.split(numbers, [1, 1, 2, len(self.sizes[0])])
+                    shape = tf.concat([shape, order.shape[1:]], axis=0)
+                    each = tf.ones([1], tf.int64)
+                rows = tf.strided_slice(order, first, last, each)
+                batch = self.gather_rows(held, tf.reshape(rows, shape) if is_many else rows, sizes)
+                return carried(batch) if is_carried else batch
+
+        numbers = tf.TensorSpec([4 + len(self.sizes[0])], tf.int64)
+        rows = tf.TensorSpec([None, *order.shape[1:]], order.dtype)
+        return tf.function(take, autograph=False).get_concrete_function(numbers, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,24 +255,20 @@ def utterance_epoch(
         read,
         key,
         view,
-        _utterance_takes(residence.device, sizes, widths(cache), types, key),
+        _gather_utterances(sizes, widths(cache), types),
     )
 
 
-def _utterance_takes(
-    device: str,
-    sizes: Mapping[str, int],
-    widths: Mapping[str, int],
-    types: Mapping[str, tf.DType],
-    key: Any,
-) -> "Takes":
+def _gather_utterances(
+    sizes: Mapping[str, int], widths: Mapping[str, int], types: Mapping[str, tf.DType]
+) -> Gather:
     def gather(held: Held, index: tf.Tensor, numbers: tf.Tensor) -> TensorBatch:
         with tf.device("/CPU:0"):
             frames, tokens = tf.unstack(tf.cast(numbers, tf.int32), 2)
         batch = gather_batch(held, sizes, widths, index, frames, tokens)
         return {name: as_type(x, types.get(name, x.dtype)) for name, x in batch.items()}
 
-    return takes(("utterances", device, key), device, gather)
+    return gather
 
 
 def as_type(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -417,55 +281,3 @@ def carried(batch: Mapping[str, tf.Tensor]) -> TensorBatch:
     return {
         name: tf.bitcast(x, tf.float32) if x.dtype == tf.int32 else x for name, x in batch.items()
     }
-
-
-class Takes:
-    """The functions that gather one batch, and several that are stacked; each is traced once.
-
-    They hold nothing of the device's memory: what they gather from is given to them. `gather` has
-    rows of the order [rows, ...] or [batches, rows, ...].
-    """
-
-    def __init__(self, device: str, gather: Take):
-        self.device, self._gather = device, gather
-        self._graphs: dict[tuple[bool, bool], Callable] = {}
-
-    def __call__(
-        self, held: Held, order: tf.Tensor, numbers: tf.Tensor, is_many: bool, is_carried: bool
-    ) -> TensorBatch:
-        """Gather what the numbers say: first row, last row, batches, and what `gather` wants."""
-        key = is_many, is_carried
-        if key not in self._graphs:
-            self._graphs[key] = self.graph(held, order, numbers, *key)
-        return self._graphs[key](held, order, numbers)
-
-    def graph(
-        self, held: Held, order: Any, numbers: Any, is_many: bool, is_carried: bool
-    ) -> Callable[..., TensorBatch]:
-        """The function as one graph, also where functions run eagerly."""
-        specs = tf.nest.map_structure(
-            lambda x: tf.TensorSpec([None, *x.shape[1:]], x.dtype), (held, order)
-        )
-        numbers = tf.TensorSpec(numbers.shape, numbers.dtype)
-
-        def take(held: Held, order: tf.Tensor, numbers: tf.Tensor) -> TensorBatch:
-            # XLA would compile for every place in the order.
-            with tf.xla.experimental.jit_scope(compile_ops=False), tf.device(self.device):
-                with tf.device("/CPU:0"):
-                    first, last, count, rest = numbers[:1], numbers[1:2], numbers[2], numbers[3:]
-                    shape = tf.stack([count, (last[0] - first[0]) // count, *order.shape[1:]])
-                    each = tf.ones([1], tf.int64)
-                rows = tf.strided_slice(order, first, last, each)
-                rows = tf.reshape(rows, shape) if is_many else rows
-                batch = self._gather(held, rows, rest)
-                return carried(batch) if is_carried else batch
-
-        return tf.function(take, autograph=False).get_concrete_function(*specs, numbers)
-
-
-_takes: dict[Any, Takes] = {}
-
-
-def takes(key: Any, device: str, gather: Take) -> Takes:
-    """The functions that gather in one way: epochs and runs share them."""
-    return _takes.setdefault(key, Takes(device, gather))

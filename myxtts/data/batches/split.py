@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from myxtts.data.batches.graph_reader import Batches, ReaderOptions
-    from myxtts.data.batches.resident import Residence
+    from myxtts.data.batches.residence import Residence
 
 logger = logging.getLogger(__name__)
 

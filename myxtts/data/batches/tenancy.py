@@ -11,7 +11,7 @@ from myxtts.config.config import DataConfig
 from myxtts.data.batches.split import Split
 
 if TYPE_CHECKING:
-    from myxtts.data.batches.resident import Residence
+    from myxtts.data.batches.residence import Residence
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,8 @@ def _device(choice: str) -> str:
 def _residence(arrays: Mapping[str, np.ndarray], device: str, data: DataConfig) -> "Residence":
     from myxtts.data.batches import resident
     from myxtts.data.batches.device_memory import shortage
+    from myxtts.data.batches.residence import Residence
 
     ahead = data.prefetch_buffer_size if data.optimize_cpu_gpu_overlap else 0
     room = partial(shortage, device, share=data.cache_on_device_share)
-    return resident.Residence(arrays, device, resident.FIRST_STEPS + ahead, room)
+    return Residence(arrays, device, resident.FIRST_STEPS + ahead, room)

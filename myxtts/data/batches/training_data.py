@@ -1,7 +1,7 @@
 """A corpus opened for training, as one configuration says, with its batches epoch by epoch."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -128,7 +128,7 @@ class TrainingData:
         batches = self._epochs(epoch, start)
         if not self.config.data.optimize_cpu_gpu_overlap:
             return batches
-        return in_background(batches, self._ahead(epoch))
+        return in_background(batches, self._ahead(epoch), is_resident)
 
     def _ahead(self, epoch: int) -> int:
         """How many batches are made ready: more where they are computed, which takes long at times.
@@ -197,6 +197,13 @@ class TrainingData:
     def _in_order(self, split: Split) -> "Batches":
         plan = split.plan(self.batch_options, shuffle=False)
         return split_batches(split, plan, self.config.data)
+
+
+def is_resident(item: tuple[int, int, Mapping]) -> bool:
+    """Whether a batch of a stream is gathered on the device when its step begins."""
+    from myxtts.data.batches.resident import ResidentBatch
+
+    return isinstance(item[2], ResidentBatch)
 
 
 def as_tensor(array: np.ndarray) -> "tf.Tensor":

@@ -18,13 +18,11 @@ from myxtts.data.batches.graph_reader import (
     shared_tensor,
     to_tensors,
 )
+from myxtts.data.batches.residence import Held, Residence
 from myxtts.data.batches.resident import (
-    Held,
-    Residence,
     ResidentEpoch,
     as_type,
     switching,
-    takes,
 )
 from myxtts.data.segments.segments import SegmentPlan, SegmentSource
 
@@ -175,7 +173,6 @@ def segment_epoch(
         (batch,) = source.batches(plan.part(number), 1, 0)
         return to_tensors(batch, options.device)
 
-    # What is traced is kept for all sources of this shape: it must not keep this one alive.
     frames, silence = plan.frames, source.silence
 
     def gather(held: Held, rows: tf.Tensor, _: tf.Tensor) -> TensorBatch:
@@ -193,5 +190,5 @@ def segment_epoch(
         read,
         key,
         view,
-        takes(("segments", residence.device, key), residence.device, gather),
+        gather,
     )

@@ -12,7 +12,7 @@ from myxtts.data.batches.parts import Share
 from myxtts.data.batches.readers import in_background
 from myxtts.data.batches.split import Split, with_stored_features
 from myxtts.data.batches.tenancy import Tenancy
-from myxtts.data.batches.training_data import TrainingData, as_tensor
+from myxtts.data.batches.training_data import TrainingData, as_tensor, is_resident
 from myxtts.data.corpus.utterance import CorpusError
 from myxtts.data.features.derived import store_derived
 from myxtts.data.features.prepare import prepare
@@ -80,7 +80,7 @@ class VocoderData:
         batches = self._epochs(epoch, start)
         if not self.config.optimize_cpu_gpu_overlap:
             return batches
-        return in_background(batches, self.config.prefetch_buffer_size)
+        return in_background(batches, self.config.prefetch_buffer_size, is_resident)
 
     def _epochs(self, epoch: int, start: int) -> Iterator[tuple[int, int, dict]]:
         while True:

@@ -8,6 +8,7 @@ import pytest
 
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
 from myxtts.data.batches.readers import (
+    _bundled,
     filling_batches,
     host_batches,
     in_background,
@@ -332,3 +333,12 @@ def test_what_work_ahead_raises_is_raised_in_its_turn():
     assert next(found) == 6
     with pytest.raises(ZeroDivisionError):
         next(found)
+
+
+def test_light_items_are_handed_over_together_in_their_order():
+    items = ["a", 1, 2, "b", *range(40), "c"]
+    assert list(in_background(items, 2, lambda item: isinstance(item, int))) == items
+    awaited = iter([True, False, False] + [False] * 40)
+    bundles = list(_bundled(items, lambda item: isinstance(item, int), lambda: next(awaited)))
+    assert [len(bundle) for bundle in bundles] == [1, 1, 1, 1, 16, 16, 8, 1]
+    assert [item for bundle in bundles for item in bundle] == items

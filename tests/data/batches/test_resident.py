@@ -1,6 +1,7 @@
 """The cache on the device: the bits of the other readers, also while it changes hands."""
 
 import logging
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,8 @@ from myxtts.data.batches.device_memory import driver_numbers, shortage
 from myxtts.data.batches.graph_reader import Batches, ReaderOptions, cached_batches
 from myxtts.data.batches.parts import Share
 from myxtts.data.batches.plan import BatchOptions, BatchPlan, plan_epoch
-from myxtts.data.batches.resident import Residence, ResidentBatch, resident_batches, stacked
+from myxtts.data.batches.residence import Residence
+from myxtts.data.batches.resident import ResidentBatch, resident_batches, stacked
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.store.packed_cache import Embeddings, PackedCache
 from tests.data.conftest import configured
@@ -26,7 +28,7 @@ FRAMES = [40, 7, 33, 12, 64, 25, 3, 51, 18, 30, 9, 77, 20]
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Pieces smaller than a column, so that there are several."""
-    monkeypatch.setattr(resident, "PIECE_BYTES", 1000)
+    monkeypatch.setattr("myxtts.data.batches.residence.PIECE_BYTES", 1000)
 
 
 @pytest.fixture
@@ -146,12 +148,22 @@ def test_memory_that_runs_short_in_a_gather_leaves_the_rest_to_the_host(make_cac
     def fail(*arguments):
         raise tf.errors.ResourceExhaustedError(None, None, "no room")
 
-    epoch = replace(batches[1].epoch, takes=fail)
+    epoch = replace(batches[1].epoch, gather_rows=fail)
     assert_same_batches(arrays_of([ResidentBatch(epoch, 1)]), expected_of(cache, plan)[1:2])
     assert residence.is_over and not residence.is_ready
     assert "gathering a batch ran out of memory: the copy of the cache on CPU:0" in caplog.text
     # Those that were planned for the device as well.
     assert_same_batches(arrays_of(batches), expected_of(cache, plan))
+
+
+def test_what_is_given_up_is_freed_also_after_it_was_gathered_from(make_cache):
+    cache = make_cache(FRAMES).open()
+    residence = filled(cache)
+    batches = list(batches_of(cache, plan_of(cache), residence))
+    assert batches[0]["mel"].shape[0] and stacked(batches[1:2])["mel"].shape[0] == 1
+    held = [weakref.ref(tensor) for tensor in residence._held.values()]
+    assert residence.drop()
+    assert [one() for one in held] == [None] * len(held)
 
 
 def test_a_cache_without_room_is_not_copied(make_cache, caplog):

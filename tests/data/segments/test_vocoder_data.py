@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from myxtts.audio.mel import log_mel
-from myxtts.data.batches import resident
+from myxtts.data.batches import residence
 from myxtts.data.batches.resident import ResidentBatch, stacked
 from myxtts.data.batches.training_data import TrainingData
 from myxtts.data.corpus.utterance import CorpusError
@@ -137,7 +137,7 @@ def test_every_reader_delivers_the_same_bits(stored_path, reader):
 
 def test_the_device_cuts_the_same_segments(stored_path, monkeypatch):
     copy_at_once(monkeypatch)
-    monkeypatch.setattr(resident, "PIECE_BYTES", 10_000)
+    monkeypatch.setattr(residence, "PIECE_BYTES", 10_000)
     data = open_segments(stored_path, cache_on_device="on", prefetch_buffer_size=1)
     with closing(data.stream()) as items, closing(open_segments(stored_path).stream()) as known:
         found, expected = (list(islice(source, 9)) for source in (items, known))
