@@ -20,6 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opening import parse_with_flags
+
 from myxtts.bench import timing
 from myxtts.cli.terminal import import_tensorflow
 
@@ -166,10 +168,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--lr", type=float, help="highest learning rate (default: finetune's own)")
     parser.add_argument("--sentences", type=int, default=18)
     parser.epilog = "Further flags of `myxtts finetune` come after --."
-    words = sys.argv[1:]
-    at = words.index("--") if "--" in words else len(words)
-    asked = parser.parse_args(words[:at])
-    asked.finetune = words[at + 1 :]
+    asked, asked.finetune = parse_with_flags(parser)
     return asked
 
 

@@ -19,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opening import parse_with_flags
+
 from myxtts.bench import timing
 from myxtts.cli.terminal import import_tensorflow
 from myxtts.resources import default_voice
@@ -153,10 +155,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--sentences", type=int, default=40)
     parser.add_argument("--text-voice", choices=("own", "shared"), default="shared")
     parser.add_argument("--seed", type=int, default=5)
-    words = sys.argv[1:]
-    at = words.index("--") if "--" in words else len(words)
-    asked = parser.parse_args(words[:at])
-    asked.finetune = words[at + 1 :]
+    asked, asked.finetune = parse_with_flags(parser)
     return asked
 
 

@@ -1,4 +1,4 @@
-"""How the benchmarks with bars begin and end."""
+"""How benchmarks begin, and how those with bars end."""
 
 import argparse
 import os
@@ -10,6 +10,13 @@ from pathlib import Path
 
 from myxtts.bench import timing
 from myxtts.bench.timing import Target
+
+
+def parse_with_flags(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[str]]:
+    """What is asked for, and the words behind `--`, which are flags of another command."""
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    return parser.parse_args(words[:at]), words[at + 1 :]
 
 
 def run_in_work(

@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 from opening import run_in_work
+from step_against import PHASES, build
 from training_step import (
     BATCH,
     FRAMES_PER_TOKEN,
     LARGE_BATCH,
-    OTHER_BATCHES,
     build_model,
     make_batch,
     sentences,
@@ -76,7 +76,8 @@ def _parse() -> argparse.Namespace:
 
 def measure_steps(layers: int, rounds: int) -> tuple[list[tuple[str, ...]], list[float]]:
     """The CPU time of a step with and without a refiner, in turn."""
-    steps = {name: make_step(count) for name, count in (("without", 0), ("with", layers))}
+    counts = {"without": 0, "with": layers}
+    steps = {name: build(PHASES["early"], {"refiner_layers": n}) for name, n in counts.items()}
     rows, ratios = [], []
     for shape in (BATCH, LARGE_BATCH):
         batch = make_batch(*shape)
@@ -91,28 +92,6 @@ def measure_steps(layers: int, rounds: int) -> tuple[list[tuple[str, ...]], list
         what = "{} x {} frames".format(*shape)
         rows.append((what, f"{without:.0f}", f"{refined:.0f}", f"{ratios[-1]:.2f}"))
     return rows, ratios
-
-
-def make_step(layers: int) -> Callable:
-    """The compiled step of a model with so many layers of a refiner."""
-    from myxtts.runtime import configure_gpus
-    from myxtts.training.losses import XTTSLoss
-    from myxtts.training.optimizer import build_optimizer
-    from myxtts.training.steps import batch_signature, make_train_step
-
-    config = tiny_config(refiner_layers=layers)
-    model = build_model(config)
-    model.embeds_output &= config.training.voice_similarity_loss_weight > 0.0
-    return make_train_step(
-        model,
-        build_optimizer(config.training, total_steps=6000),
-        XTTSLoss.from_config(config),
-        batch_signature(make_batch(*OTHER_BATCHES[0]), config.data.n_mels),
-        seed=1,
-        prior_steps=config.training.alignment_prior_steps,
-        coarse_steps=0,
-        convolutions=configure_gpus().convolutions,
-    )
 
 
 def measure_speech(layers: int, steps: int, rounds: int) -> dict[str, float]:
