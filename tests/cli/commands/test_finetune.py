@@ -115,7 +115,7 @@ def test_who_counts_epochs_gets_all_of_them():
         ("--sample-rate 16000", "data.sample_rate"),
         ("--trim-silence", "data.trim_silence"),
         ("--text-units characters", "data.text_units"),
-        ("--speaker-encoder-path some.pt", "model.speaker_encoder_path"),
+        ("--pitch-contour token", "model.pitch_contour"),
     ],
 )
 def test_what_must_not_change_is_rejectd_with_the_reason(myxtts, trained, corpus, words, path):
@@ -123,6 +123,15 @@ def test_what_must_not_change_is_rejectd_with_the_reason(myxtts, trained, corpus
     code, _, err = myxtts("finetune", "--voice", "v", "--data", corpus, *words.split())
     assert code == 2 and calls == []
     assert f"{path} is " in err and words.split()[0] in err and "the voice was trained with" in err
+
+
+def test_a_voice_that_learnt_its_encoder_may_be_given_a_published_one(myxtts, trained, corpus):
+    calls = trained()
+    words = ("--speaker-encoder-path", "some.pt", "--text-voice", "shared")
+    code, _, err = myxtts("finetune", "--voice", "v", "--data", corpus, *words)
+    assert code == 0, err
+    ((config, _),) = calls
+    assert config.model.speaker_encoder == "ecapa_tdnn" and config.model.text_voice == "shared"
 
 
 def test_the_environment_cannot_change_it_either(myxtts, trained, corpus, monkeypatch):
