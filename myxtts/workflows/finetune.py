@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FOLDER = "training.checkpoint_dir"
 _RATE, _LAST_RATE = "training.learning_rate", "training.min_learning_rate"
+_USES_ENCODER, _ENCODER = "model.use_pretrained_speaker_encoder", "model.speaker_encoder_path"
 _EPOCHS, _STEPS = "training.epochs", "training.max_steps"
 
 # For about five minutes of speech: a few batches.
@@ -64,6 +65,9 @@ def settle(voice: XTTSConfig, asked: Mapping[str, Setting], origin: str, folder:
     settled |= {path: Setting(attrgetter(path)(voice), origin) for path in kept}
     chosen = short_run(voice, asked) | {_FOLDER: str(folder)}
     settled |= {path: Setting(value, "fine-tuning") for path, value in chosen.items()}
+    if _ENCODER in asked and _USES_ENCODER not in asked:
+        # As for a new run: a voice without one says that it has none.
+        settled[_USES_ENCODER] = Setting(bool(asked[_ENCODER].value), asked[_ENCODER].origin)
     settled |= asked
     config = XTTSConfig(**{path: setting.value for path, setting in settled.items()})
     return Resolved(config, {path: setting.origin for path, setting in settled.items()})

@@ -125,8 +125,11 @@ def test_what_must_not_change_is_rejectd_with_the_reason(myxtts, trained, corpus
     assert f"{path} is " in err and words.split()[0] in err and "the voice was trained with" in err
 
 
-def test_a_voice_that_learnt_its_encoder_may_be_given_a_published_one(myxtts, trained, corpus):
+def test_a_voice_that_learnt_its_encoder_may_be_given_a_published_one(
+    myxtts, trained, corpus, monkeypatch
+):
     calls = trained()
+    monkeypatch.setattr(VOICE.model, "use_pretrained_speaker_encoder", False)  # as exports have it
     words = ("--speaker-encoder-path", "some.pt", "--text-voice", "shared")
     code, _, err = myxtts("finetune", "--voice", "v", "--data", corpus, *words)
     assert code == 0, err
